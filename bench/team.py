@@ -47,7 +47,7 @@ from claude_mem.recall.answers import turn_of
 from claude_mem.recall.search import Query, search
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store
-from claude_mem.team.client.bundles import load_turn
+from claude_mem.team.client.outgoing_turns import load_turn
 from claude_mem.team.wire import TurnItem
 
 BATCH = 100

@@ -368,12 +368,12 @@ def test_what_is_read_of_one_moment_does_not_change_meanwhile(writer: Writer, pa
         return [before[0], connection.execute("SELECT count(*) FROM words").fetchone()[0]]
 
     with StoreReader(path) as reader:
-        assert reader.read_moment(lambda c: counts(c, "one")) == [0, 0]
+        assert reader.read_snapshot(lambda c: counts(c, "one")) == [0, 0]
         assert reader.read(lambda c: counts(c, "two")) == [1, 2]
 
 
 def test_a_failure_ends_the_moment(path: Path) -> None:
     with StoreReader(path) as reader:
         with pytest.raises(sqlite3.OperationalError):
-            reader.read_moment(lambda c: c.execute("SELECT * FROM nothing"))
+            reader.read_snapshot(lambda c: c.execute("SELECT * FROM nothing"))
         assert not reader.read(lambda c: c.in_transaction)

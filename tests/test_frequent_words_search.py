@@ -8,12 +8,17 @@ from claude_mem.types import Observation, Project
 from tests.remembering import remember, remember_turns, titles
 from tests.story import Story
 
-READ = 5  # matches of a word
+MAX_MATCHES = 5  # matches of a word
 
 
 @pytest.fixture(autouse=True)
 def large_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"LARGE": 0, "MAX_SCORED": 0, "READ": READ, "MIN_READ": 2}.items():
+    for name, value in {
+        "LARGE": 0,
+        "MAX_SCORED": 0,
+        "MAX_MATCHES_PER_WORD": MAX_MATCHES,
+        "MIN_READ": 2,
+    }.items():
         monkeypatch.setattr(frequent_words_search, name, value)
 
 
@@ -39,7 +44,7 @@ def test_a_memory_is_found_by_what_it_says(story: Story, text: str, query: str) 
 
 def test_of_a_common_word_the_newest_matches_are_found(story: Story) -> None:
     remember_turns(story, *(f"Lamp {number}" for number in range(20)))
-    assert titles(story, "lamp") == [f"Lamp {number}" for number in range(19, 19 - READ, -1)]
+    assert titles(story, "lamp") == [f"Lamp {number}" for number in range(19, 19 - MAX_MATCHES, -1)]
 
 
 def test_an_old_memory_is_found_by_two_common_words(story: Story) -> None:

@@ -21,7 +21,7 @@ from claude_mem.recall.search import SearchResult
 from claude_mem.server import client
 from claude_mem.store import Store
 from claude_mem.types import Observation, Project
-from claude_mem.worker.embedding import IDLE_MS, MANY, RETRY_MS, Embedding
+from claude_mem.worker.embedding import IDLE_MS, MIN_WAITING_TO_LOAD_MODEL, RETRY_MS, Embedding
 from tests.conftest import Home
 from tests.embedders import Concepts, broken, new_index
 from tests.payloads import prompt, stop
@@ -484,12 +484,15 @@ def run(embedding: Embedding) -> None:
 def test_few_memories_do_not_load_a_model_and_many_do(story: Story) -> None:
     index = new_index()
     embedding = background(story, index)
-    remember(story, *("lamp" for _ in range(MANY - 2)))  # and their turn
+    remember(story, *("lamp" for _ in range(MIN_WAITING_TO_LOAD_MODEL - 2)))  # and their turn
     run(embedding)
     assert not index.is_loaded
     remember(story, "gull")
     run(embedding)
-    assert index.progress(story.store) == (MANY + 1, MANY + 1)
+    assert index.progress(story.store) == (
+        MIN_WAITING_TO_LOAD_MODEL + 1,
+        MIN_WAITING_TO_LOAD_MODEL + 1,
+    )
 
 
 def test_a_model_that_is_loaded_reads_every_memory_at_once(library: Story) -> None:
@@ -500,14 +503,14 @@ def test_a_model_that_is_loaded_reads_every_memory_at_once(library: Story) -> No
 
 
 def test_a_changed_model_reads_everything_in_the_background(story: Story) -> None:
-    remember(story, *("lamp" for _ in range(MANY)))
+    remember(story, *("lamp" for _ in range(MIN_WAITING_TO_LOAD_MODEL)))
     fill(story, new_index())
     run(background(story, new_index(Concepts("other"))))
     assert set(models(story)) == {"other"}
 
 
 def test_a_model_that_is_replaced_while_it_embeds_stops_for_the_new_one(story: Story) -> None:
-    remember(story, *("lamp" for _ in range(MANY)))
+    remember(story, *("lamp" for _ in range(MIN_WAITING_TO_LOAD_MODEL)))
     previous, current = new_index(), new_index(Concepts("other"))
     embedding = background(story, previous)
 
@@ -516,13 +519,13 @@ def test_a_model_that_is_replaced_while_it_embeds_stops_for_the_new_one(story: S
         await embedding.use(current)
 
     asyncio.run(replace())
-    assert previous.progress(story.store) == (0, MANY + 1)  # and their turn
+    assert previous.progress(story.store) == (0, MIN_WAITING_TO_LOAD_MODEL + 1)  # and their turn
     run(embedding)
     assert set(models(story)) == {"other"}
 
 
 def test_a_model_that_fails_is_told_once_and_tried_again_later(story: Story) -> None:
-    remember(story, *("lamp" for _ in range(MANY)))
+    remember(story, *("lamp" for _ in range(MIN_WAITING_TO_LOAD_MODEL)))
     tries = 0
 
     def load() -> Concepts:

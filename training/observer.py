@@ -47,7 +47,7 @@ from claude_mem.observer.local.selection import (
     in_order,
     is_clear_enough,
     is_evident_work,
-    only_commits,
+    is_only_commit_request,
     passage_features,
     speaks_english,
     turn_features,
@@ -233,7 +233,7 @@ def train(corpus: Corpus, projects: Sequence[str]) -> dict[str, Any]:
     is_evident = np.array(
         [is_evident_work(turn.evidence, turn.passages, is_english=True) for turn in turns]
     )
-    is_commit = np.array([only_commits(turn.evidence) for turn in turns])
+    is_commit = np.array([is_only_commit_request(turn.evidence) for turn in turns])
     flat = np.where(is_commit, -np.inf, np.concatenate(turn_scores))
     flat = np.where(is_evident, np.inf, flat)
     threshold = turn_threshold(flat, worth)

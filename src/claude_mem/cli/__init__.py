@@ -71,7 +71,7 @@ _MODULES = {  # no command pays for the modules of another
     "facts": ("facts",),
     "forget": ("forget",),
     "hints": ("hints",),
-    "hook_commands": ("new", "save", "summary", "cleanup"),
+    "legacy_hook_commands": ("new", "save", "summary", "cleanup"),
     "imports": ("import",),
     "install": ("install", "uninstall"),
     "mcp": ("mcp",),
@@ -93,7 +93,10 @@ _MODULES = {  # no command pays for the modules of another
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 _TOLERANT = ("doctor", "uninstall")  # must work with invalid settings
-_OF_HOOKS = ("context", "hook_commands")  # modules that load settings only where they need them
+_OF_HOOKS = (
+    "context",
+    "legacy_hook_commands",
+)  # modules that load settings only where they need them
 
 
 class _Commands(click.Group):

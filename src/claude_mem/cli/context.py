@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from claude_mem.cli.hook_commands import run_hook_on
+from claude_mem.cli.legacy_hook_commands import run_hook_on
 from claude_mem.config import Settings, load_settings
 
 if TYPE_CHECKING:

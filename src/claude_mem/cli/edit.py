@@ -97,6 +97,7 @@ def wrong(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
     It stays in the database, but contexts, hints and searches leave it out. `claude-mem search
     --wrong` shows it.
     """
+    refuse_agents()
     memory = change_memory(settings, id_, "wrong", undo)
     print_changed(memory, "No longer marked as wrong" if undo else "Marked as wrong", as_json)
 

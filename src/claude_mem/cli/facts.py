@@ -101,6 +101,7 @@ def reject(settings: Settings, /, id_: str, as_json: bool) -> None:
 
     It stays wrong if it is stated again. To undo: `claude-mem facts wrong ID --undo`.
     """
+    refuse_agents()
     _decide(settings, id_, "reject", "Rejected", as_json)
 
 
@@ -134,6 +135,7 @@ def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
 @click.pass_obj
 def wrong(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
     """Mark a fact as wrong: contexts leave it out."""
+    refuse_agents()
     memory = change_memory(settings, _name(id_), "wrong", undo)
     print_changed(memory, "No longer marked as wrong" if undo else "Marked as wrong", as_json)
 

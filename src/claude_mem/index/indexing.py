@@ -25,7 +25,7 @@ from claude_mem.index.text.passage_writing import PassagesDiffer
 from claude_mem.index.text.words import TOKENIZER, searchable
 from claude_mem.index.vectors import duplicates, vector_table
 from claude_mem.store import Store
-from claude_mem.store.read_moments import read_once
+from claude_mem.store.read_cache import read_once
 
 log = logging.getLogger("claude_mem.index")
 

@@ -30,7 +30,7 @@ _TOOL_FIELDS = ("tool_name", "tool_use_id", "tool_input", "tool_response")
 _NOT_REDACTED = frozenset((*_IDENTITY_FIELDS, "tool_use_id"))  # stored as they are
 _TEXT_FIELDS = ("last_assistant_message", "compact_summary", "error", "statement")
 _PROMPT_FIELDS = ("prompt", "last_user_message")
-_OF_TOOL_CALLS = ("tool_input", "tool_response", *_TEXT_FIELDS, *_PROMPT_FIELDS, "timestamp")
+_TOOL_CALL_FIELDS = ("tool_input", "tool_response", *_TEXT_FIELDS, *_PROMPT_FIELDS, "timestamp")
 _IGNORED_FIELDS = (
     "permission_mode", "effort", "background_tasks", "session_crons", "duration_ms", "timestamp",
 )  # fmt: skip
@@ -53,7 +53,7 @@ _FEW_MEMBERS, _SHORT_LEAF = 16, 16 * 1024
 _EARLIEST_MS, _LATEST_MS = (
     int(datetime(year, 1, 1, tzinfo=UTC).timestamp() * 1000) for year in (2000, 2100)
 )
-_SECONDS_BELOW = 100_000_000_000  # as milliseconds this is 1973; as seconds, the year 5138
+_MAX_SECONDS_VALUE = 100_000_000_000  # as milliseconds this is 1973; as seconds, the year 5138
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class EventReader:
         self.redactor = Redactor(settings.redact_allow)
         self.redact_allow = settings.redact_allow
         self.exclusions = Exclusions(settings.excluded_projects, self.projects.home)
-        self.skip_tools, self.unobserved_tools = skipped_and_unobserved(settings.skip_tools)
+        self.skip_tools, self.unobserved_tools = split_skipped_tools(settings.skip_tools)
         self.keeps_parts = keeps_parts
 
     def skips(self, kind: str, payload: Mapping[str, Json]) -> bool:
@@ -210,11 +210,11 @@ class EventReader:
 def is_bare(payload: Mapping[str, Json]) -> bool:
     """Whether it is a tool call that has an id and time, and no texts."""
     return bool(payload.get("tool_use_id")) and not any(
-        payload.get(name) is not None for name in _OF_TOOL_CALLS
+        payload.get(name) is not None for name in _TOOL_CALL_FIELDS
     )
 
 
-def skipped_and_unobserved(tools: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+def split_skipped_tools(tools: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Tools that the user named are not recorded at all; of those on the default list, what the
     agent asked the user and which tasks it set itself belong to the record."""
     names = tuple(tools)
@@ -396,5 +396,5 @@ def payload_time(timestamp: Json, arrived_ms: int) -> int | None:
 def _from_number(value: float) -> int | None:
     if not _EARLIEST_MS / 1000 <= value < _LATEST_MS:  # also false for nan
         return None
-    ms = round(value * 1000 if value < _SECONDS_BELOW else value)
+    ms = round(value * 1000 if value < _MAX_SECONDS_VALUE else value)
     return ms if _EARLIEST_MS <= ms < _LATEST_MS else None

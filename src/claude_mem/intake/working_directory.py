@@ -5,7 +5,7 @@ The branch is read from the files of git: no process is started for it.
 
 from pathlib import Path
 
-from claude_mem.intake.client_notes import claude_directory
+from claude_mem.intake.client_memory_files import claude_directory
 from claude_mem.intake.untrusted_files import LONGEST_PATH, read_start
 
 _BRANCH = "ref: refs/heads/"

@@ -65,7 +65,7 @@ Arguments = dict[str, Json]
 _ONLY_THIS_PROJECT = f'(this project only; project "{ALL_PROJECTS}" searches all)'
 _NEW_PROJECT = f"There are no memories of this project yet. {_ONLY_THIS_PROJECT}"
 
-OF_OTHERS = -1  # no id of a project here
+NO_LOCAL_PROJECT = -1  # no id of a project here
 _REFUSED = (
     "this directory gets only its own memories until the user runs `claude-mem project join` in it"
 )
@@ -149,7 +149,7 @@ def _names_own(store: StoreReader, name: str, own: int | None, decision: Decisio
 def _project_of(store: StoreReader, text: str) -> int | None:
     memory_id = parse_any_id(text)
     if memory_id is not None and memory_id.kind == "team":
-        return OF_OTHERS
+        return NO_LOCAL_PROJECT
     return store.project_of_memory(memory_id.kind, memory_id.number) if memory_id else None
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from claude_mem.index.small_memory import SmallMemory
+from claude_mem.index.small_database_cache import SmallDatabase
 from claude_mem.index.text import (
     frequent_words_search,
     passage_queries,
@@ -132,7 +132,7 @@ def collect(
     semantic_index: SemanticIndex | None = None,
     terms: list[Term] | None = None,
     depth: Depth | None = None,
-    cached: SmallMemory | None = None,
+    cached: SmallDatabase | None = None,
 ) -> Candidates:
     """For at least `count` turns, where there are so many. `terms`: those of the query, if they
     were looked up before. `depth`: if it is not that of a search. `cached`: what a semantic index
@@ -197,7 +197,7 @@ def _grams(piece: str) -> list[str]:
 
 
 def look_up_terms(
-    connection: sqlite3.Connection, parsed: ParsedQuery, cached: SmallMemory | None = None
+    connection: sqlite3.Connection, parsed: ParsedQuery, cached: SmallDatabase | None = None
 ) -> list[Term]:
     texts = texts_by_stem(parsed)
     total = passage_queries.passage_count(connection)
@@ -292,7 +292,10 @@ def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
     words: list[CountedWord] = []
     for word in _matched_words(parsed, terms):
         stems_ = [s for p in word.pieces for s in (_grams(p) if is_unspaced(p) else [stem(p)])]
-        count = min((counts[s] for s in stems_ if s in counts), default=frequent_words_search.READ)
+        count = min(
+            (counts[s] for s in stems_ if s in counts),
+            default=frequent_words_search.MAX_MATCHES_PER_WORD,
+        )
         sole = stems_[0] if len(stems_) == len(word.forms) == 1 else None
         words.append(CountedWord(any_of(word.forms), count, sole))
     return words

@@ -58,7 +58,7 @@ _OPEN = re.compile(
     r"|missing|pending|deferred|postponed|skipped|unresolved|unverified|untested)\b|n't\b",
     re.IGNORECASE,
 )
-LAPSES_AFTER = 6  # sessions
+MAX_SESSIONS_WITHOUT_OBSTACLE = 6  # sessions
 RELATED = 0.3  # share of a step's words in a later text from which it may be done
 
 
@@ -101,7 +101,7 @@ def build_context(
         *what_holds.saved(observations),
         *what_holds.faults([*facts, *store.facts(project_id, ("fault",), ("past",))]),
         *what_holds.obstacles(
-            store.recurring_obstacles(project_id, what_holds.MIN_MEETINGS, without_session)
+            store.recurring_obstacles(project_id, what_holds.MIN_OBSTACLE_SESSIONS, without_session)
         ),
         *what_holds.places(facts),
         *what_holds.habits(store.short_prompts(project_id, without_session)),
@@ -285,7 +285,7 @@ def left_open(
     `without` is the session whose steps are told with it.
     """
     count = 0
-    for position, session in enumerate(sessions[:LAPSES_AFTER]):
+    for position, session in enumerate(sessions[:MAX_SESSIONS_WITHOUT_OBSTACLE]):
         if session is without:
             continue
         for step in open_steps_from(session.turns[-1].summary["open_steps"]):

@@ -39,7 +39,7 @@ from claude_mem.recall.parsed_query import ParsedQuery, Word, content_stems, par
 from claude_mem.recall.prompt_text import Name, names_in, typed_text
 from claude_mem.recall.ranking import RankedTurn, rank_candidates
 from claude_mem.recall.search import holds_any
-from claude_mem.recall.turns_by_name import NamedTurn, find_named_turns
+from claude_mem.recall.turns_about_names import NamedTurn, find_named_turns
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import StoreReader
 from claude_mem.store.memories import CLIENT_FILE
@@ -55,7 +55,7 @@ MAX_REPEATED = 0.6  # share of its words that a passage may have in common with 
 # A plan of so many words says most things itself, in other forms of its words.
 MANY_WORDS, MAX_REPEATED_OF_PLAN = 120, 0.55
 MIN_PASSAGE = 40  # characters
-TITLE = 300  # characters at the start of a prompt that say what it is about
+SUBJECT_CHARACTERS = 300  # characters at the start of a prompt that say what it is about
 # Of a turn, what became of it says more in few words than what was asked or planned.
 KINDS = {"memory": 1.1}
 ANSWER_KINDS = {**PASSAGE_KINDS, "memory": 1.1}
@@ -65,7 +65,9 @@ MIN_LINE_WORDS = 4  # of a line of the context that can hold what a hint would s
 COVERED_SHARE = (
     0.6  # share of its words that a line of the context has, from which a passage says no more
 )
-SAME = 0.8  # share of common words from which a line of the context and a passage are the same
+MIN_SAME_SHARE = (
+    0.8  # share of common words from which a line of the context and a passage are the same
+)
 
 # A clause that asks for what is known, unlike "can you …?", which asks for work.
 _QUESTION = re.compile(
@@ -206,7 +208,7 @@ def find_hint(
         if names and semantic_index is not None:
             selected = _named(connection, prompt, typed, names, rule, semantic_index)
             rare = frozenset(name for source in selected for name in source.words)
-            about = replace(query, text=typed[:TITLE], words=_words_of(rare))
+            about = replace(query, text=typed[:SUBJECT_CHARACTERS], words=_words_of(rare))
             by_names = Shown(
                 about,
                 look_up_terms(connection, about),
@@ -248,7 +250,7 @@ def find_hint(
 def shares_subject(line: str, typed: str) -> bool:
     """Whether a line says something about what the prompt is about, and not only names the same
     file or thing."""
-    about = content_stems(typed[:TITLE])
+    about = content_stems(typed[:SUBJECT_CHARACTERS])
     return len(about & content_stems(line)) >= min(MIN_SHARED, math.ceil(len(about) / 2))
 
 
@@ -263,7 +265,9 @@ def _named(
     """Turns that worked on what the prompt names, best first."""
     filters = Filters(project_id=prompt.project_id, until=prompt.until)
     own = (prompt.session_db_id,) if prompt.session_db_id is not None else ()
-    turns = find_named_turns(connection, names, typed[:TITLE], filters, own, semantic_index)
+    turns = find_named_turns(
+        connection, names, typed[:SUBJECT_CHARACTERS], filters, own, semantic_index
+    )
     strong = [
         turn
         for turn in turns
@@ -336,7 +340,7 @@ def _rank(
     """Turns of other sessions that this session was given no hint of, best first; and the bm25 of
     passages."""
     filters = Filters(project_id=prompt.project_id, until=prompt.until)
-    cached = semantic_index.small_memory(connection) if semantic_index is not None else None
+    cached = semantic_index.small_database(connection) if semantic_index is not None else None
     for depth in (DEPTH, SEARCH):
         collected = collect(
             connection, query, filters, MAX_LINES, WEIGHTS, semantic_index, terms, depth, cached
@@ -466,7 +470,7 @@ def _is_in(context: list[set[str]], title: str, passage: str) -> bool:
     named = _words(title)
     held = named | _words(passage)
     return any(
-        len(line & held) >= SAME * len(line)
-        or (len(named) >= MIN_LINE_WORDS and len(line & named) >= SAME * len(named))
+        len(line & held) >= MIN_SAME_SHARE * len(line)
+        or (len(named) >= MIN_LINE_WORDS and len(line & named) >= MIN_SAME_SHARE * len(named))
         for line in context
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from claude_mem.index.small_memory import SmallMemory
+from claude_mem.index.small_database_cache import SmallDatabase
 from claude_mem.index.text import passage_queries
 from claude_mem.index.text.filters import Filters, only_wrong, result_condition
 from claude_mem.index.text.passage_queries import PASSAGE_BITS, PassageRow, TurnRow
@@ -76,7 +76,7 @@ def rank(
     count: int,
     weights: Weights = WEIGHTS,
     semantic_index: SemanticIndex | None = None,
-    cached: SmallMemory | None = None,
+    cached: SmallDatabase | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
     candidates = collect(connection, parsed, filters, count, weights, semantic_index, cached=cached)
@@ -90,7 +90,7 @@ def rank_candidates(
     filters: Filters,
     count: int,
     weights: Weights = WEIGHTS,
-    cached: SmallMemory | None = None,
+    cached: SmallDatabase | None = None,
 ) -> list[RankedTurn]:
     near = neighbourhood(connection, filters, len(weights.next_shares), cached)
     return order(candidates, parsed, near, weights, CONSIDERED * count)
@@ -100,7 +100,7 @@ def neighbourhood(
     connection: sqlite3.Connection,
     filters: Filters,
     reach: int,
-    cached: SmallMemory | None = None,
+    cached: SmallDatabase | None = None,
 ) -> Neighbourhood:
     neighbours = passage_queries.neighbours if cached is None else cached.neighbours
     wrong = only_wrong(connection, filters) if cached is not None else None

@@ -13,7 +13,7 @@ from typing import Literal
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
-from claude_mem.index.small_memory import SmallMemory
+from claude_mem.index.small_database_cache import SmallDatabase
 from claude_mem.index.text import document_queries, passage_queries
 from claude_mem.index.text.filters import NO_FILTERS, Filters, only_wrong
 from claude_mem.index.text.passage_queries import Match, Place
@@ -130,7 +130,7 @@ def search(
             rows, has_more = _find(connection, query, parsed, weights, None)
         return SearchResult(tuple(rows), has_more, waiting, error)
 
-    return store.read_moment(work)
+    return store.read_snapshot(work)
 
 
 def _can_match(query: Query, parsed: ParsedQuery) -> bool:
@@ -160,7 +160,7 @@ def _find(
     end = query.offset + query.limit + 1
     cached = None
     if semantic_index is not None:
-        cached = semantic_index.small_memory(connection)
+        cached = semantic_index.small_database(connection)
         semantic_index.read_term_counts_ahead(connection)
     ranked = rank(connection, parsed, query.filters, end, weights, semantic_index, cached)
     if query.order != "relevance":
@@ -172,7 +172,7 @@ def _find(
 
 
 def _merge_duplicates(
-    connection: sqlite3.Connection, ranked: list[RankedTurn], cached: SmallMemory | None
+    connection: sqlite3.Connection, ranked: list[RankedTurn], cached: SmallDatabase | None
 ) -> tuple[list[RankedTurn], dict[int, list[int]]]:
     """The best of turns whose first observations say the same, and by its turn the documents of
     the others."""
@@ -202,7 +202,7 @@ def _turn_rows(
     parsed: ParsedQuery,
     query: Query,
     duplicates_of: dict[int, list[int]],
-    cached: SmallMemory | None,
+    cached: SmallDatabase | None,
 ) -> tuple[list[SearchRow], bool]:
     """A row for each turn up to the limit, named after the first of its memories that passes the
     filters; and whether there are more."""
@@ -241,7 +241,7 @@ def _memories_of_turns(
     connection: sqlite3.Connection,
     places: list[Place],
     filters: Filters,
-    cached: SmallMemory | None,
+    cached: SmallDatabase | None,
 ) -> dict[Place, tuple[Match, list[int]]]:
     """By turn the first memory that passes the filters, and the documents of the others."""
     wrong = only_wrong(connection, filters) if cached is not None else None

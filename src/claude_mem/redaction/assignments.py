@@ -7,7 +7,6 @@ which languages and formats give a name its value.
 import re
 from collections.abc import Iterator
 
-from claude_mem.redaction.clues import VOCABULARY
 from claude_mem.redaction.judging import (
     Accept,
     is_argument,
@@ -20,6 +19,7 @@ from claude_mem.redaction.judging import (
     kind_of,
 )
 from claude_mem.redaction.names import LONGEST_NAME, Certainty, certainty
+from claude_mem.redaction.prefilter import VOCABULARY
 from claude_mem.redaction.spans import Span
 from claude_mem.redaction.word_patterns import Subject
 

@@ -4,7 +4,7 @@ import base64
 import re
 from collections.abc import Iterator
 
-from claude_mem.redaction.clues import VOCABULARY, whole
+from claude_mem.redaction.prefilter import VOCABULARY, whole
 from claude_mem.redaction.spans import MARK, Span
 from claude_mem.redaction.values import (
     is_gibberish,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from claude_mem.redaction.clues import VOCABULARY, whole
+from claude_mem.redaction.prefilter import VOCABULARY, whole
 from claude_mem.redaction.spans import Span
 from claude_mem.redaction.word_patterns import RuleSet, Subject, rule
 

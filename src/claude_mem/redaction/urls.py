@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from claude_mem.redaction.clues import VOCABULARY, longest_piece
 from claude_mem.redaction.names import Certainty, certainty
+from claude_mem.redaction.prefilter import VOCABULARY, longest_piece
 from claude_mem.redaction.spans import MARK, Span
 from claude_mem.redaction.values import (
     is_gibberish,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from claude_mem.redaction.clues import IN_RUNS, VOCABULARY, longest_piece
+from claude_mem.redaction.prefilter import IN_RUNS, VOCABULARY, longest_piece
 from claude_mem.redaction.spans import Span
 from claude_mem.redaction.values import is_gibberish, looks_random
 from claude_mem.redaction.vendor_table import SHAPES, VENDORS, Vendor

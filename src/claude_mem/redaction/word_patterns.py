@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from claude_mem.redaction.clues import VOCABULARY, longest_piece, whole
+from claude_mem.redaction.prefilter import VOCABULARY, longest_piece, whole
 from claude_mem.redaction.spans import MARK, Span
 
 Accept = Callable[[str], bool]

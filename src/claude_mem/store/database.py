@@ -22,7 +22,7 @@ from claude_mem.store.backups import back_up
 from claude_mem.store.change_counters import ChangeCounters, ChangeCounts
 from claude_mem.store.clock import iso, now_ms
 from claude_mem.store.migrations import applied_names, migrate, missing_migrations
-from claude_mem.store.read_moments import ReadConnection
+from claude_mem.store.read_cache import ReadConnection
 
 T = TypeVar("T")
 C = TypeVar("C", bound=sqlite3.Connection)

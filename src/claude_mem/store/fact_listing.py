@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from claude_mem.store.clock import iso
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.store.projects import SHOWN
+from claude_mem.store.projects import DISPLAY_NAME_SQL
 from claude_mem.types import FactKind, FactStatus, Json
 
 MAX_SOURCES = 20  # of each fact, the latest
 _FACTS = (
-    f"SELECT m.*, {SHOWN} AS project, p.key AS project_key,"
+    f"SELECT m.*, {DISPLAY_NAME_SQL} AS project, p.key AS project_key,"
     " coalesce((SELECT note FROM fact_sources s WHERE s.fact_id = m.id"
     " ORDER BY seen_at_epoch DESC, turn_id DESC LIMIT 1), '') AS note"
     " FROM facts m JOIN projects p ON p.id = m.project_id"

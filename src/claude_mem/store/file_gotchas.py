@@ -4,7 +4,7 @@ user pinned or edited. A draft alone cannot tell a trap from a problem that was 
 import sqlite3
 from dataclasses import dataclass
 
-MOST = 20
+MAX_GOTCHAS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,6 @@ def gotchas_of_file(connection: sqlite3.Connection, project_id: int, path: str) 
         "       AND EXISTS (SELECT 1 FROM json_each(m.files_modified) WHERE value = :path"
         "                   UNION ALL SELECT 1 FROM json_each(m.files_read) WHERE value = :path)))"
         " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT :most",
-        {"project": project_id, "path": path, "name": path.rpartition("/")[2], "most": MOST},
+        {"project": project_id, "path": path, "name": path.rpartition("/")[2], "most": MAX_GOTCHAS},
     )
     return [Gotcha(row[0], row[1], row[2], row[3], row[4]) for row in rows]

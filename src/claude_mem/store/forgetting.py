@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput
-from claude_mem.store import given_hints
+from claude_mem.store import given_hints, tombstones
 from claude_mem.store.hard_forgetting import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
@@ -184,7 +184,9 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None, is_hard:
     if project is not None:
         for table in ("project_dirs", "project_overrides", "project_aliases"):
             trash.keep(table, "project_id", projects)
-        trash.add_tombstones("project", [row["key"] for row in project_rows])
+        tombstones.add(
+            connection, trash.id, "project", [row["key"] for row in project_rows], trash.now_ms
+        )
     sessions = trash.keep("sdk_sessions", "id", ids)
     turns = trash.keep("user_prompts", "session_id", ids)
     turn_ids = [row["id"] for row in turns]
@@ -202,8 +204,8 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None, is_hard:
         trash.keep(queue.table, "session_id", ids)
     # Not for saved memories: the next one would belong to the same session.
     hooked = [row["content_session_id"] for row in sessions if row["dialect"] != MANUAL]
-    trash.add_tombstones("session", hooked)
-    trash.add_tombstones("turn", _unique_prompt_ids(turns))
+    tombstones.add(connection, trash.id, "session", hooked, trash.now_ms)
+    tombstones.add(connection, trash.id, "turn", _unique_prompt_ids(turns), trash.now_ms)
     if project is None:
         _clear_titles(trash, turns, [*turns, *summaries, *observations], is_hard)
         first = min((row["started_at_epoch"] for row in sessions), default=trash.now_ms)
@@ -232,7 +234,7 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]], is_hard: bool) -> 
     for queue in QUEUES:  # or a job that runs now would bring the memories back
         jobs = trash.keep(queue.table, "turn_id", turn_ids)
         _delete(connection, queue.table, [job["id"] for job in jobs])
-    trash.add_tombstones("turn", _unique_prompt_ids(turns))
+    tombstones.add(connection, trash.id, "turn", _unique_prompt_ids(turns), trash.now_ms)
     prompts = [turn for turn in turns if turn["id"] in set(ids["prompts"])]
     _clear_titles(trash, turns, [*summaries, *observations, *prompts], is_hard)
     trash.change("user_prompts", prompts, prompt_text=None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from claude_mem.store.projects import SHOWN
+from claude_mem.store.projects import DISPLAY_NAME_SQL
 from claude_mem.types import Json
 from claude_mem.word_runs import has_run
 
@@ -32,7 +32,7 @@ _CONTINUES = (
 # Replaced by `origin` in a record.
 OUTSIDE = " (SELECT hashes FROM outside_words w WHERE w.turn_id = m.turn_id) AS outside"
 OBSERVATIONS = (
-    f"SELECT m.id, m.memory_session_id, s.content_session_id, {SHOWN} AS project,"
+    f"SELECT m.id, m.memory_session_id, s.content_session_id, {DISPLAY_NAME_SQL} AS project,"
     " p.key AS project_key, m.type, m.title, m.subtitle, m.narrative, m.facts, m.concepts,"
     " m.files_read, m.files_modified, m.prompt_number, m.origin, m.observer, m.model,"
     " m.prompt_version,"
@@ -47,7 +47,7 @@ _TITLES = (  # only what a list shows: the context must be built quickly
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )
 _SUMMARIES = (
-    f"SELECT m.id, m.memory_session_id, s.content_session_id, {SHOWN} AS project,"
+    f"SELECT m.id, m.memory_session_id, s.content_session_id, {DISPLAY_NAME_SQL} AS project,"
     " p.key AS project_key, m.request, m.investigated, m.learned, m.completed, m.next_steps,"
     " m.files_read, m.files_edited, m.notes, m.commands, m.faults, m.open_steps, m.prompt_number,"
     " 'agent' AS origin, m.observer, m.model, m.prompt_version, m.edited, m.pinned, m.wrong,"
@@ -57,13 +57,13 @@ _SUMMARIES = (
 )
 _PROMPTS = (
     "SELECT m.id, s.id AS session_db_id, s.content_session_id, s.memory_session_id,"
-    f" {SHOWN} AS project, p.key AS project_key, m.prompt_number, m.prompt_text,"
+    f" {DISPLAY_NAME_SQL} AS project, p.key AS project_key, m.prompt_number, m.prompt_text,"
     " 'person' AS origin, m.pinned, m.wrong,"
     " m.created_at, m.created_at_epoch FROM user_prompts m JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.id = m.session_id"
 )
 SESSIONS = (
-    f"SELECT m.id, m.content_session_id, m.memory_session_id, {SHOWN} AS project,"
+    f"SELECT m.id, m.content_session_id, m.memory_session_id, {DISPLAY_NAME_SQL} AS project,"
     " p.key AS project_key, m.project_dir, m.title, m.title_source, m.subtitle, m.user_prompt,"
     " m.prompt_counter, m.status, m.dialect, m.started_at, m.started_at_epoch, m.updated_at,"
     " m.updated_at_epoch, m.completed_at, m.completed_at_epoch FROM sdk_sessions m"

@@ -4,13 +4,15 @@ import sqlite3
 from collections import defaultdict
 from dataclasses import dataclass
 
-THEN = " Then: "  # between the sentence of a note and what was done about it
+REMEDY_SEPARATOR = " Then: "  # between the sentence of a note and what was done about it
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
     name: str  # of the file or folder that was blamed
-    notes: tuple[str, ...]  # a sentence, and `THEN` a command, of each session; latest first
+    notes: tuple[
+        str, ...
+    ]  # a sentence, and `REMEDY_SEPARATOR` a command, of each session; latest first
     last_seen_ms: int
     sessions_since: int  # that have a memory, but not of it
 

@@ -3,7 +3,7 @@
 import sqlite3
 
 from claude_mem.errors import AmbiguousProject, NotFound
-from claude_mem.store.read_moments import read_once
+from claude_mem.store.read_cache import read_once
 from claude_mem.types import Project
 
 BY_NAME = "name:"  # how the key of a project begins of which only the name is known
@@ -101,7 +101,7 @@ def named_session_project(
 
 
 # What a list shows: the name, or the key where several projects have that name.
-SHOWN = (
+DISPLAY_NAME_SQL = (
     "CASE WHEN EXISTS (SELECT 1 FROM projects other WHERE other.name = p.name"
     " AND other.id <> p.id) THEN p.key ELSE p.name END"
 )
@@ -109,7 +109,7 @@ SHOWN = (
 
 @read_once
 def project_names(connection: sqlite3.Connection) -> dict[int, str]:
-    return dict(connection.execute(f"SELECT id, {SHOWN} FROM projects p").fetchall())
+    return dict(connection.execute(f"SELECT id, {DISPLAY_NAME_SQL} FROM projects p").fetchall())
 
 
 def directories(connection: sqlite3.Connection) -> list[tuple[str, Project]]:

@@ -10,7 +10,7 @@ from typing import Self, TypeVar, cast
 
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
-    client_notes,
+    client_memory_files,
     fact_listing,
     facts,
     file_gotchas,
@@ -92,15 +92,15 @@ class StoreReader(ViewerReader):
         with self._readers.connection() as connection:
             return work(connection)
 
-    def read_moment(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def read_snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """As `read`, but all of it as it is at one moment. It is faster for many statements, which
         otherwise lock the file one by one."""
         with self._readers.connection() as connection:
             try:
-                connection.begin_moment()
+                connection.begin_snapshot()
                 return work(connection)
             finally:
-                connection.end_moment()
+                connection.end_snapshot()
 
     def next_due(self) -> int | None:
         return self.read(lambda c: queue.JOBS.next_due_ms(c, self._asleep_ms()))
@@ -367,11 +367,11 @@ class StoreReader(ViewerReader):
         """Of these kinds and statuses, or of all; the surest first."""
         return self.read(lambda c: facts.list_facts(c, project_id, kinds, statuses))
 
-    def has_client_notes(
-        self, project: Project, client: str, files: Sequence[client_notes.NoteMemory]
+    def has_client_memory(
+        self, project: Project, client: str, files: Sequence[client_memory_files.NoteMemory]
     ) -> bool:
         """Whether these files are stored as they are, and no others."""
-        return self.read(lambda c: client_notes.is_current(c, project, client, files))
+        return self.read(lambda c: client_memory_files.is_current(c, project, client, files))
 
     def fact_records(
         self,

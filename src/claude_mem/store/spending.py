@@ -79,7 +79,7 @@ def _charge(
     )
 
 
-def settle(
+def correct_charge(
     connection: sqlite3.Connection, observer: str, charged: int, used: int, requests: int, now: int
 ) -> None:
     """Corrects the charge to the actual usage; one request is charged already."""
@@ -137,7 +137,7 @@ def close_breaker(connection: sqlite3.Connection, observer: str) -> None:
     connection.execute("DELETE FROM observer_breakers WHERE observer = ?", (observer,))
 
 
-def give_probe_back(connection: sqlite3.Connection, observer: str) -> None:
+def release_probe(connection: sqlite3.Connection, observer: str) -> None:
     """For a request whose outcome says nothing about the provider, such as a cancelled one."""
     connection.execute(
         "UPDATE observer_breakers SET probe_until_epoch = NULL WHERE observer = ?", (observer,)

@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 from claude_mem.errors import DamagedDatabase, DatabaseInUse, StoreError
 from claude_mem.store import (
     backups,
-    client_notes,
+    client_memory_files,
     editing,
     file_scrubbing,
     forgetting,
@@ -37,7 +37,7 @@ from claude_mem.store import (
     waiting_turns,
 )
 from claude_mem.store.change_counters import ChangeCounts
-from claude_mem.store.client_notes import NoteMemory
+from claude_mem.store.client_memory_files import NoteMemory
 from claude_mem.store.clock import Clock, awake_ms, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
@@ -314,7 +314,7 @@ class Store(StoreReader):
         self, observer: str, charged: int, used: int, requests: int = 1
     ) -> "Future[None]":
         return self.write(
-            lambda c: spending.settle(c, observer, charged, used, requests, self._clock())
+            lambda c: spending.correct_charge(c, observer, charged, used, requests, self._clock())
         )
 
     def open_breaker(
@@ -330,8 +330,8 @@ class Store(StoreReader):
     def close_breaker(self, observer: str) -> "Future[None]":
         return self.write(lambda c: spending.close_breaker(c, observer))
 
-    def give_probe_back(self, observer: str) -> "Future[None]":
-        return self.write(lambda c: spending.give_probe_back(c, observer))
+    def release_probe(self, observer: str) -> "Future[None]":
+        return self.write(lambda c: spending.release_probe(c, observer))
 
     def drop_job(self, job: Job) -> "Future[None]":
         return self.write(lambda c: queue.JOBS.acknowledge(c, job, self._clock()))
@@ -394,12 +394,14 @@ class Store(StoreReader):
             lambda c: saved_memories.save(c, project, directory, observation, observer, now)
         )
 
-    def save_client_notes(
+    def save_client_memory(
         self, project: Project, directory: str, client: str, files: Sequence[NoteMemory]
     ) -> "Future[int]":
         """How many memories changed."""
         now = self._clock()
-        return self.write(lambda c: client_notes.save(c, project, directory, client, files, now))
+        return self.write(
+            lambda c: client_memory_files.save(c, project, directory, client, files, now)
+        )
 
     def edit_memory(
         self, kind: str, number: int, values: Mapping[str, editing.Value], editor: editing.Editor

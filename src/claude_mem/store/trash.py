@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,9 +67,6 @@ class Trash:
             " VALUES (?, ?, ?, ?)",
             [(self.id, table, kind, json.dumps(row)) for row in rows],
         )
-
-    def add_tombstones(self, kind: tombstones.Kind, keys: Iterable[str]) -> None:
-        tombstones.add(self.connection, self.id, kind, keys, self.now_ms)
 
 
 def find_forgotten(connection: sqlite3.Connection, token: str) -> Forgotten | None:

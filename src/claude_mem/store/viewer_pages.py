@@ -12,7 +12,7 @@ from typing import TypeVar
 from claude_mem.errors import NotFound
 from claude_mem.store import facts, turn_records
 from claude_mem.store.memory_rows import OUTSIDE, JsonRow, as_json_row
-from claude_mem.store.projects import SHOWN
+from claude_mem.store.projects import DISPLAY_NAME_SQL
 from claude_mem.store.turns import load_turn
 from claude_mem.types import Fact, ObservationType, RecordPart, Turn
 
@@ -28,7 +28,8 @@ LATEST_OBSERVATIONS = 800  # of a project, in which touched files are counted
 _TURNS = (
     "SELECT t.id, t.session_id AS session_db_id, t.project_id, t.prompt_number, t.prompt_text,"
     " t.notice, t.closed, t.retired, t.imported, t.parent_turn, t.created_at_epoch,"
-    f" t.updated_at_epoch, {SHOWN} AS project, s.content_session_id, s.title AS session_title,"
+    f" t.updated_at_epoch, {DISPLAY_NAME_SQL} AS project,"
+    " s.content_session_id, s.title AS session_title,"
     " s.dialect, s.status AS session_status,"
     " (SELECT count(*) FROM tool_events e WHERE e.turn_id = t.id AND e.tool_name IS NOT NULL)"
     " AS tools, (SELECT status FROM pending_messages m WHERE m.turn_id = t.id) AS queued,"
@@ -212,7 +213,7 @@ def turn_of_memory(connection: sqlite3.Connection, kind: str, memory_id: int) ->
 def project_list(connection: sqlite3.Connection) -> list[JsonRow]:
     """By last activity: what a menu shows."""
     rows = connection.execute(
-        f"SELECT p.id, p.key, {SHOWN} AS name,"
+        f"SELECT p.id, p.key, {DISPLAY_NAME_SQL} AS name,"
         " (SELECT max(updated_at_epoch) FROM sdk_sessions s WHERE s.project_id = p.id)"
         " AS updated_at_epoch FROM projects p ORDER BY updated_at_epoch DESC, p.key"
     )

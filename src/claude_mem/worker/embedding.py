@@ -18,7 +18,7 @@ from claude_mem.store.clock import Clock
 
 log = logging.getLogger("claude_mem.embedding")
 
-MANY = 256  # memories for which a model is loaded
+MIN_WAITING_TO_LOAD_MODEL = 256  # memories for which a model is loaded
 IDLE_MS = 15 * 60_000
 RETRY_MS = 5 * 60_000  # after a model failed
 
@@ -42,7 +42,7 @@ class Embedding:
     def start_if_due(self) -> None:
         if self.index is None or self._is_running or self._clock() < self._not_before:
             return
-        least = 1 if self.index.is_loaded else MANY
+        least = 1 if self.index.is_loaded else MIN_WAITING_TO_LOAD_MODEL
         if self.index.waiting(self._store, least) >= least:
             self._task = asyncio.create_task(self._embed_waiting(self.index))
         elif self.index.is_copy_behind(self._store):

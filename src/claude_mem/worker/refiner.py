@@ -310,7 +310,7 @@ class Refiner:
         """Put the job back without counting a try, and let the breaker send another probe."""
         put_back = self._store.put_back_refinement(job, "", self._clock(), counted=False)
         await asyncio.shield(asyncio.wrap_future(put_back))
-        await asyncio.shield(asyncio.wrap_future(self._store.give_probe_back(name)))
+        await asyncio.shield(asyncio.wrap_future(self._store.release_probe(name)))
 
     async def _postpone(self, job: Job, reason: str, until_ms: int, *, lasting: bool) -> None:
         may_wait = self._policy.upgrade_drafts or self._store.is_requested_refinement(job)
@@ -334,7 +334,7 @@ class Refiner:
         elif isinstance(error, RateLimited | Transient):
             await self._retry_later(job, name, error, reason)
         else:
-            await asyncio.wrap_future(self._store.give_probe_back(name))
+            await asyncio.wrap_future(self._store.release_probe(name))
             reply = error.reply if isinstance(error, UnusableReply) else None
             await self._give_up_refinement(job, reason, reply)
 

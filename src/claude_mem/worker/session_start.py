@@ -18,7 +18,7 @@ from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.one_time_messages import RECORD_BEGINS, WELCOME
 from claude_mem.text import one_line, shorten
 from claude_mem.types import SESSION_START, Event, HookAnswer, Project
-from claude_mem.worker.client_notes import refresh_client_notes
+from claude_mem.worker.client_memory_files import refresh_client_memory
 from claude_mem.worker.contexts import printed_context
 from claude_mem.worker.hints import warm_up
 from claude_mem.worker.project_changes import join_own_project, project_question
@@ -47,7 +47,7 @@ async def after_session_start(worker: Worker, record_bytes: bytes) -> None:
     """What need not delay the answer."""
     await worker.save_contexts()
     await warm_up(worker, record_bytes)
-    await refresh_client_notes(worker, record_bytes)
+    await refresh_client_memory(worker, record_bytes)
 
 
 async def _context_and_message(

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from claude_mem.index.text.documents import KINDS, PLACES
 from claude_mem.index.text.words import grams, is_unspaced, pieces
-from claude_mem.store.read_moments import read_once
+from claude_mem.store.read_cache import read_once
 
 _OF_CLOSED_TURNS = (
     f"d.id NOT IN (SELECT id * 4 + {KINDS.index('prompt')} FROM user_prompts WHERE closed = 0)"

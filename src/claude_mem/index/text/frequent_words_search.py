@@ -31,11 +31,11 @@ from claude_mem.index.text.term_hashes import hashed, places_of_term
 
 LARGE = 300_000  # passages; in a smaller memory all matches are read
 MAX_SCORED = 30_000  # matches that are read in any memory
-READ = 2_000  # matches of a word
+MAX_MATCHES_PER_WORD = 2_000  # matches of a word
 MIN_READ = 100  # in each project
 MAX_JOINED = 250_000  # matches of a word that is looked up together with others
-JOINED = 3  # common words
-COMPLETED = 2_000  # passages that are looked through for the other words
+MAX_JOINED_WORDS = 3  # common words
+MAX_COMPLETED_PASSAGES = 2_000  # passages that are looked through for the other words
 
 Row = int  # a passage, then its length
 _ROW_SQL = f"passage_text.rowid & {(1 << PROJECT_SHIFT) - 1}"
@@ -81,13 +81,17 @@ def best_passages(
         matches[CountedWord(all_of(phrases), len(rows))] = rows
     else:
         rare = _rarest(by_count)
-        scored = reader.best(rare, score(number, length), max(COMPLETED, limit)) if rare else {}
+        scored = (
+            reader.best(rare, score(number, length), max(MAX_COMPLETED_PASSAGES, limit))
+            if rare
+            else {}
+        )
         common = by_count[len(rare) :]
         matches = {word: set() for word in common}
         if len(scored) < limit:
             matches = _matches_of(reader, common, limit)
     values = {word: of_single_occurrence(number, length, word.matches) for word in matches}
-    likely = _best(scored, matches, values, max(COMPLETED, limit))
+    likely = _best(scored, matches, values, max(MAX_COMPLETED_PASSAGES, limit))
     _complete(connection, matches, likely)
     best = _best(
         {row: scored[row] for row in likely if row in scored},
@@ -107,7 +111,9 @@ def _rarest(by_count: Sequence[CountedWord]) -> Sequence[CountedWord]:
 def _matches_of(reader: "_Reader", words: Sequence[CountedWord], limit: int) -> Matches:
     """`words`: the rarest first."""
     matches = {word: reader.newest(word.expression) for word in words}
-    common = [word for word in words if READ < word.matches <= MAX_JOINED][:JOINED]
+    common = [word for word in words if MAX_MATCHES_PER_WORD < word.matches <= MAX_JOINED][
+        :MAX_JOINED_WORDS
+    ]
     together = reader.newest(all_of(word.expression for word in common)) if common[1:] else set()
     for word in common:
         matches[word] |= together
@@ -174,15 +180,15 @@ class _Reader:
 
     def newest(self, expression: str) -> set[Row]:
         """Of each project: rows are ordered by project, then by time."""
-        count = max(MIN_READ, READ // max(1, len(self._by_project)))
+        count = max(MIN_READ, MAX_MATCHES_PER_WORD // max(1, len(self._by_project)))
         return {
             row for ends in self._by_project for row in self._read(expression, ends, count, "DESC")
         }
 
     def all_rows(self, expression: str) -> set[Row]:
         """Or the newest of many. FTS5 reads a phrase forwards faster than backwards."""
-        rows = set(self._read(expression, self._all, READ, "ASC"))
-        return rows if len(rows) < READ else self.newest(expression)
+        rows = set(self._read(expression, self._all, MAX_MATCHES_PER_WORD, "ASC"))
+        return rows if len(rows) < MAX_MATCHES_PER_WORD else self.newest(expression)
 
     def best(self, words: Sequence[CountedWord], bm25: Score, count: int) -> dict[Row, float]:
         """Of all that hold any of the words, by the bm25 of these."""

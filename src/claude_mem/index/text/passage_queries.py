@@ -35,7 +35,7 @@ from claude_mem.index.text.documents import (
 from claude_mem.index.text.filters import Condition, Filters, where
 from claude_mem.index.text.passage_scores import LENGTH_BITS, Score, score
 from claude_mem.index.text.term_hashes import holds_term
-from claude_mem.store.read_moments import read_once
+from claude_mem.store.read_cache import read_once
 from claude_mem.store.turn_records import load_records
 from claude_mem.types import RecordPart
 

@@ -9,7 +9,7 @@ import json
 import sqlite3
 from collections.abc import Iterable
 
-from claude_mem.store.read_moments import read_once
+from claude_mem.store.read_cache import read_once
 
 COMMON = 200  # passages
 _MAX_KEPT = 20_000

@@ -17,7 +17,7 @@ from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
-from claude_mem.index.small_memory import SmallMemory, SmallMemoryCache
+from claude_mem.index.small_database_cache import SmallDatabase, SmallDatabaseCache
 from claude_mem.index.text import passage_queries, passage_writing, term_counts
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, vector_table
@@ -25,7 +25,7 @@ from claude_mem.index.vectors.vector_table import TableState, read_state
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Open, open_reader
-from claude_mem.store.read_moments import read_once
+from claude_mem.store.read_cache import read_once
 from claude_mem.urls import is_url_of_this_machine
 
 if TYPE_CHECKING:
@@ -155,12 +155,12 @@ class SemanticIndex:
         return self._load().search
 
     def wait_until_loaded(self) -> None:
-        """Waits for what is read in the background: vectors of large projects, a small memory."""
+        """Waits for what is read in the background: vectors of large projects, a small database."""
         self._load().cache.wait_until_loaded()
 
-    def small_memory(self, connection: sqlite3.Connection) -> SmallMemory | None:
+    def small_database(self, connection: sqlite3.Connection) -> SmallDatabase | None:
         """What searches read; None where it is large, or cannot be held now."""
-        return self._load().small_memory.current(connection)
+        return self._load().small_database.current(connection)
 
     def read_term_counts_ahead(self, connection: sqlite3.Connection) -> None:
         """In the background, of a large memory."""
@@ -257,7 +257,7 @@ class SemanticIndex:
                     search,
                     Calibration.of(model),
                     SimilarWords(static),
-                    SmallMemoryCache(cache),
+                    SmallDatabaseCache(cache),
                 )
             return self._loaded
 
@@ -268,7 +268,7 @@ class _Loaded(NamedTuple):
     search: "VectorSearch"
     calibration: "Calibration"
     similar_words: "SimilarWords"
-    small_memory: SmallMemoryCache
+    small_database: SmallDatabaseCache
 
 
 class _Batch(NamedTuple):

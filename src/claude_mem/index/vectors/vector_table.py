@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from claude_mem.index.text.documents import Document, document_id
 from claude_mem.index.text.passage_queries import PASSAGE_BITS
-from claude_mem.store.read_moments import read_once
+from claude_mem.store.read_cache import read_once
 
 NO_VECTOR = 0  # instead of the number of a model
 

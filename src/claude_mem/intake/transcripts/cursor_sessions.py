@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.normalisers.payloads import first, mapping, plain_text, text
-from claude_mem.intake.transcripts.other_agent_events import Conversation
+from claude_mem.intake.transcripts.agent_conversation import Conversation
 from claude_mem.intake.transcripts.transcript import Payload, TranscriptEvent
 from claude_mem.store.turns import counted_prompt_id
 from claude_mem.types import Json

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.event_reader import EventReader, skipped_and_unobserved
+from claude_mem.intake.event_reader import EventReader, split_skipped_tools
 from claude_mem.intake.project_access import Access, TrustDialog
 from claude_mem.intake.projects import Exclusions, Projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
@@ -51,7 +51,7 @@ class ImportOptions:
     access: Access = field(default_factory=lambda: Access(is_import=True))
 
     def reader(self) -> EventReader:
-        skipped, unobserved = skipped_and_unobserved(self.skip_tools)
+        skipped, unobserved = split_skipped_tools(self.skip_tools)
         return EventReader(
             redactor=Redactor(self.redact_allow),
             projects=Projects(self.home_path, dict(self.known_projects), lambda: self.access),

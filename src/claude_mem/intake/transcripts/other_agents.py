@@ -16,8 +16,8 @@ from claude_mem.intake.event_reader import milliseconds
 from claude_mem.intake.normalisers.copilot import without_mark
 from claude_mem.intake.normalisers.gemini import output_of, without_context
 from claude_mem.intake.normalisers.payloads import first, mapping, plain_text, text
+from claude_mem.intake.transcripts.agent_conversation import Conversation
 from claude_mem.intake.transcripts.cursor_sessions import is_message, read_cursor
-from claude_mem.intake.transcripts.other_agent_events import Conversation
 from claude_mem.intake.transcripts.transcript import (
     Payload,
     Transcript,

@@ -2,7 +2,8 @@
 
 The table is `weights.json` beside this module; `training/observer.py` writes it. A tree is a
 number, or `[feature, limit, below, above]`: the value of `below` where the feature is at most the
-limit. The score of an item is the base plus the values of all trees. `clarity.py` has the rest.
+limit. The score of an item is the base plus the values of all trees.
+`title_clarity.py` has the rest.
 """
 
 import json

@@ -19,7 +19,7 @@ from claude_mem.observer.local.tool_uses import (
     path_of,
     relative,
 )
-from claude_mem.store.obstacles import THEN
+from claude_mem.store.obstacles import REMEDY_SEPARATOR
 from claude_mem.text import one_line
 from claude_mem.types import Json, ProposedFact, Turn, TurnEvent
 
@@ -309,9 +309,9 @@ def find_obstacles(turn: Turn) -> tuple[ProposedFact, ...]:
     for position, event in enumerate(turn.events):
         for sentence in _blaming(event):
             for name in _blamed(sentence, edited):
-                remedy = facts[name].note.partition(THEN)[2] if name in facts else ""
+                remedy = facts[name].note.partition(REMEDY_SEPARATOR)[2] if name in facts else ""
                 remedy = remedy or _remedy(turn.events[position + 1 :], name, turn.project_dir)
-                note = f"{sentence}{THEN}{remedy}" if remedy else sentence
+                note = f"{sentence}{REMEDY_SEPARATOR}{remedy}" if remedy else sentence
                 facts[name] = ProposedFact(
                     "fault", "", name, note=note, sources=(event.id,), status="candidate"
                 )

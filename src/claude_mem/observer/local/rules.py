@@ -193,7 +193,7 @@ def proposed_rules(prompt: str) -> tuple[ProposedFact, ...]:
     """Also what takes a rule back: with the status past, stored only if there is such a rule."""
     rules = {rule.text: rule.status for rule in find_rules(prompt)}
     for sentence, is_certain in _typed(prompt):
-        if is_certain and rules.get(sentence) != "holds" and _takes_back(sentence):
+        if is_certain and rules.get(sentence) != "holds" and _is_withdrawal(sentence):
             rules[sentence] = "past"
     return tuple(
         ProposedFact("rule", "", text, origin="person", status=status)
@@ -201,7 +201,7 @@ def proposed_rules(prompt: str) -> tuple[ProposedFact, ...]:
     )
 
 
-def _takes_back(sentence: str) -> bool:
+def _is_withdrawal(sentence: str) -> bool:
     return (
         SHORTEST_RULE <= len(sentence) <= LONGEST_RULE
         and not sentence.endswith("?")

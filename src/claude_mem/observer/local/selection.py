@@ -65,7 +65,9 @@ READ_IF_UNCLEAR = 40  # passages to look for titles in, where the first have no 
 LOWEST = -6.0  # stands for a passage or title that is missing
 # The texts of a turn are at most a share of what was said in it, but may have a few sentences.
 BUDGET_SHARE, SHORT_BUDGET, MAX_CHARS = 0.4, 300, 2_000
-SHARE_IF_UNKNOWN = 0.25  # in a language in which the scores do not tell what may be left out
+SHARE_IN_OTHER_LANGUAGES = (
+    0.25  # in a language in which the scores do not tell what may be left out
+)
 # What a passage gains is its score, less the more it is longer than a usual one, the more other
 # good passages the turn has (readers mark two or three of a turn, be it short or long), and the
 # more of its words are told already. Flat: other values keep about as much.
@@ -124,7 +126,7 @@ class RankedTitle:
         return self.is_clearer_than(CLEAR)
 
     def is_clearer_than(self, least: float) -> bool:
-        return self.clarity >= least or is_written(self.title)
+        return self.clarity >= least or is_written_as_title(self.title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,9 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
         ranked = ranked_titles(READ_IF_UNCLEAR)
     best_title = ranked[0].score if ranked else None
     worth = weights.turn.score(turn_features(evidence, scores, best_title, weights.turn.names))
-    is_likely = worth >= weights.turn.threshold + detail.margin and not only_commits(evidence)
+    is_likely = worth >= weights.turn.threshold + detail.margin and not is_only_commit_request(
+        evidence
+    )
     is_sure = bool(evidence.files) or worth >= weights.turn.threshold + SURE
     least = LEAST_ALONE if is_sure else LEAST_IF_UNSURE
     alone = [title for title in ranked if not is_english or _tells_enough(title, least)]
@@ -392,7 +396,7 @@ def _rank_titles(
 
 def is_clear_enough(ranked: RankedTitle, *, is_english: bool) -> bool:
     """Clarity was learned in English; in another language it says nothing."""
-    return not is_english or is_written(ranked.title) or ranked.clarity >= LEAST_CLARITY
+    return not is_english or is_written_as_title(ranked.title) or ranked.clarity >= LEAST_CLARITY
 
 
 def _tells_enough(ranked: RankedTitle, least: float) -> bool:
@@ -404,7 +408,7 @@ def in_order(titles: Iterable[RankedTitle]) -> list[RankedTitle]:
     return sorted(titles, key=lambda each: -each.rank)
 
 
-def is_written(title: TitleCandidate) -> bool:
+def is_written_as_title(title: TitleCandidate) -> bool:
     """Whether it was written to be read alone, and not cut: headings may need their text."""
     return title.source in ("commit", "pull request") and title.cut in ("all", "scope")
 
@@ -437,7 +441,7 @@ def is_evident_work(
     return any(map(_is_named_cause, candidates)) or _is_answer_by_names(evidence, candidates)
 
 
-def only_commits(evidence: TurnEvidence) -> bool:
+def is_only_commit_request(evidence: TurnEvidence) -> bool:
     """Whether the user asked for nothing but a commit, and nothing else was changed for it."""
     request = evidence.request.text
     is_short = len(request) <= LONGEST_COMMIT_REQUEST and "?" not in request
@@ -553,7 +557,7 @@ def _mean(scores: Sequence[float]) -> float:
 
 def budget_for(evidence: TurnEvidence, detail: Detail = NORMAL, *, is_english: bool = True) -> int:
     """In characters."""
-    share = BUDGET_SHARE if is_english else SHARE_IF_UNKNOWN
+    share = BUDGET_SHARE if is_english else SHARE_IN_OTHER_LANGUAGES
     return int(min(MAX_CHARS, max(SHORT_BUDGET, share * evidence.said)) * detail.budget)
 
 

@@ -1,7 +1,7 @@
 """Signs by which a reader of an English title can tell what it is about, or cannot.
 
-None decides alone: `clarity.py` has learned what each counts. A clause of a conversation often
-leaves out what its readers knew.
+None decides alone: `title_clarity.py` has learned what each counts. A clause of a conversation
+often leaves out what its readers knew.
 """
 
 import re
@@ -298,15 +298,15 @@ def _form_of(said: str) -> str:
     return f"{is_definite} subject {words}{', named rest' if has_name(rest) else ''}"
 
 
-def _starts_open(title: str) -> bool:
+def _starts_with_preposition(title: str) -> bool:
     return title.partition(" ")[0].lower().strip("`\"'") in PREPOSITIONS
 
 
-def _is_supposed(title: str) -> bool:
+def _has_supposition_word(title: str) -> bool:
     return not _SUPPOSED.isdisjoint(cues.words(title))
 
 
-def _is_untold(title: str) -> bool:
+def _omits_content(title: str) -> bool:
     return _may_have(title, _UNTOLD_PARTS) and _UNTOLD.search(title) is not None
 
 
@@ -361,12 +361,12 @@ _SIGNS = _signs("sign: ", (
     ("vague subject", has_vague_subject),
     ("is anchored", is_anchored),
     ("lacks its subject", lacks_subject),
-    ("starts with a preposition", _starts_open),
+    ("starts with a preposition", _starts_with_preposition),
     ("starts with a count", _STARTS_WITH_COUNT.match),
-    ("supposed", _is_supposed),
+    ("supposed", _has_supposition_word),
     ("scenario", _is_scenario),
     ("words of a scenario", _has_words_of_scenario),
-    ("untold", _is_untold),
+    ("untold", _omits_content),
     ("printed", _is_printed),
     ("demonstrative", _is_demonstrative),
     ("list of names", _is_bare_list),
@@ -376,5 +376,5 @@ _SIGNS = _signs("sign: ", (
     ("listed step", _LISTED_STEP.search),
 ))  # fmt: skip
 _SIGNS_OF_SAID = _signs("sign: after a place: ", (
-    ("vague subject", has_vague_subject), ("is anchored", is_anchored), ("untold", _is_untold),
+    ("vague subject", has_vague_subject), ("is anchored", is_anchored), ("untold", _omits_content),
 ))  # fmt: skip

@@ -23,7 +23,7 @@ from claude_mem.recall.handover.line_text import (
 from claude_mem.store.clock import iso
 from claude_mem.store.fact_comparison.supersession import compare_texts
 from claude_mem.store.memory_rows import JsonRow, RuleTurn, ShortPrompt
-from claude_mem.store.obstacles import THEN, Obstacle
+from claude_mem.store.obstacles import REMEDY_SEPARATOR, Obstacle
 from claude_mem.types import Fact
 
 MIN_TURNS = 2  # with a command or fault, before it counts as the project's
@@ -33,12 +33,12 @@ TEST, CHECK, RUN = "test", "check", "run"  # purposes of commands
 HOOK = "hook"  # of git
 MAX_HOOKS = 2
 BUILD = "build"  # a check by its purpose
-SAME_WORK = 3  # words that a decision and a commit about it have in common
+MIN_SHARED_WORDS = 3  # words that a decision and a commit about it have in common
 MAX_SAVED, MAX_SHOWN = 6, 3
 MAX_PINNED = 10
 MIN_VARIANT = 4  # turns with a variant of the usual command
-MIN_MEETINGS = 3  # sessions that ran into an obstacle
-LAPSES_AFTER = 15  # sessions without it
+MIN_OBSTACLE_SESSIONS = 3  # sessions that ran into an obstacle
+MAX_SESSIONS_WITHOUT_OBSTACLE = 15  # sessions without it
 MAX_OBSTACLES, LONGEST_OBSTACLE = 2, 400
 BACKSLASH = "\\"
 MAX_SCOPES = 2  # folders with a command of their own
@@ -195,7 +195,9 @@ def decisions(
         if not question:
             continue  # of a saved memory, which is shown itself
         words = long_words(f"{question} {answer}")
-        if not fact.is_pinned and any(len(words & subject) >= SAME_WORK for subject in subjects):
+        if not fact.is_pinned and any(
+            len(words & subject) >= MIN_SHARED_WORDS for subject in subjects
+        ):
             continue
         if len(question) > LONGEST_QUESTION or _PASSING.search(question) or _BARE.match(answer):
             continue
@@ -257,7 +259,11 @@ def obstacles(rows: Sequence[Obstacle]) -> Iterator[Line]:
     shown: list[str] = []
     for row in rows:
         is_part = any(f"{row.name}/".startswith(f"{name}/") for name in shown)
-        if row.sessions_since > LAPSES_AFTER or is_part or len(shown) == MAX_OBSTACLES:
+        if (
+            row.sessions_since > MAX_SESSIONS_WITHOUT_OBSTACLE
+            or is_part
+            or len(shown) == MAX_OBSTACLES
+        ):
             continue
         shown.append(row.name)
         text = _most_typical(row)
@@ -270,7 +276,7 @@ def obstacles(rows: Sequence[Obstacle]) -> Iterator[Line]:
 def _most_typical(row: Obstacle) -> str:
     """The sentence that has most words of the others; of several the latest. Rather one that names
     the obstacle itself than a part of it."""
-    sentences = [note.partition(THEN)[0] for note in row.notes]
+    sentences = [note.partition(REMEDY_SEPARATOR)[0] for note in row.notes]
     named = [text for text in sentences if f"`{row.name}`" in text or f"`{row.name}/`" in text]
     rows = named or sentences
     words = [long_words(sentence) for sentence in rows]
@@ -284,7 +290,7 @@ def _most_typical(row: Obstacle) -> str:
 
 def _remedy(row: Obstacle) -> str:
     """The latest command; a part of the obstacle may have another name each time."""
-    commands = (note.partition(THEN)[2] for note in row.notes)
+    commands = (note.partition(REMEDY_SEPARATOR)[2] for note in row.notes)
     command = next(filter(None, commands), "")
     return re.sub(rf"(?<=[\s/]){re.escape(row.name)}/[^\s`]+", f"{row.name}/…", command)
 

@@ -13,10 +13,10 @@ from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from claude_mem.team.client import outbox
-from claude_mem.team.client.bundles import is_waiting, load_turn
 from claude_mem.team.client.facts import push_facts
 from claude_mem.team.client.membership import Membership
 from claude_mem.team.client.outbox import SharedProject
+from claude_mem.team.client.outgoing_turns import is_waiting, load_turn
 from claude_mem.team.client.pushing import Pusher
 from claude_mem.team.client.remote import ask
 from claude_mem.team.wire import digest_of

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from claude_mem.redaction import Redactor
-from claude_mem.team.client.bundles import is_waiting, load_turn
+from claude_mem.team.client.outgoing_turns import is_waiting, load_turn
 from claude_mem.team.wire import Item, Tombstone, TurnItem
 
 MAX_BATCH_BYTES = 1024 * 1024

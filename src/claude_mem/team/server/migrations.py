@@ -9,12 +9,12 @@ from psycopg import sql
 
 from claude_mem.errors import NewerDatabase
 from claude_mem.team.server.migration_steps import (
-    codes,
     facts,
     filters,
     joining,
     matching,
     projects_and_turns,
+    vector_codes,
 )
 from claude_mem.team.server.schema import SCHEMA
 
@@ -31,7 +31,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             projects_and_turns.FUNCTIONS,
         ),
     ),
-    ("0002_codes", (codes.CODES, codes.RIGHTS, codes.FUNCTIONS)),
+    ("0002_codes", (vector_codes.CODES, vector_codes.RIGHTS, vector_codes.FUNCTIONS)),
     ("0003_facts", (facts.FACTS,)),
     ("0004_fact_sources", (facts.SOURCES,)),
     ("0005_joining", (joining.JOINING,)),

@@ -71,7 +71,7 @@ def store(
     changes = _Changes()
     uids = [prepared.turn.uid for prepared in turns]
     stored = _stored(connection, person, project, [*uids, *(t.uid for t in tombstones)])
-    _bury(connection, person, project, tombstones, stored, changes)
+    _apply_tombstones(connection, person, project, tombstones, stored, changes)
     restored = [p.turn.uid for p in turns if p.turn.is_restored]
     _restore(connection, person, project, restored)
     forgotten = _forgotten(connection, person, project, uids)
@@ -109,7 +109,7 @@ def _stored(
     return {row[0]: _Stored(row[1], (row[2], row[3], row[4]), row[5], row[6]) for row in rows}
 
 
-def _bury(
+def _apply_tombstones(
     connection: "Connection",
     person: "Person",
     project: TeamProject,

@@ -4,7 +4,7 @@ The best passages of a project may all be outside of the time that is asked for.
 within it are compared one by one. Row-level security applies: rows are read by their keys.
 """
 
-from claude_mem.team.server.migration_steps.codes import BY_KEY
+from claude_mem.team.server.migration_steps.vector_codes import BY_KEY
 from claude_mem.team.server.schema import ROLE, SCHEMA
 
 FILTERED = f"""

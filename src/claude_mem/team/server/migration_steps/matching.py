@@ -5,7 +5,7 @@ many passages, those of the latest turns are compared: an index would have to co
 first, and the latest are the most likely to be asked for.
 """
 
-from claude_mem.team.server.migration_steps.codes import ALLOWED, BY_KEY, SAMPLE
+from claude_mem.team.server.migration_steps.vector_codes import ALLOWED, BY_KEY, SAMPLE
 from claude_mem.team.server.schema import SCHEMA
 
 LATEST = 2_000  # turns of a project

@@ -1,4 +1,4 @@
-"""A small memory, held in full: what searches read of it besides the words of full text.
+"""The search rows of a small database, held in memory: all but the words of full text.
 
 A search of a memory of a thousand turns takes a few milliseconds, most of them for statements that
 read a hundred passages, their turns and what is shown of these. Here they are read once, by a
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("claude_mem.search")
 
-MAX_PASSAGES = 16_384  # of a small memory, with all projects; so many take 22 MB
+MAX_PASSAGES = 16_384  # of a small database, with all projects; so many take 22 MB
 READ_AT_ONCE = 1_000  # passages; more are read by a thread of their own
 CHUNK = 100  # turns that a thread reads between which others may run
 MAX_CHANGES = 200  # documents; after more everything is read again
@@ -44,7 +44,7 @@ _ANY = Filters(with_wrong=True)
 
 
 @dataclass(frozen=True, slots=True)
-class SmallMemory:
+class SmallDatabase:
     """At one state of the index. Texts, counts and neighbours that are missing are read on use:
     several threads may add the same."""
 
@@ -136,7 +136,7 @@ class SmallMemory:
     # Reading
 
     @classmethod
-    def read(cls, connection: sqlite3.Connection, state: TableState) -> "SmallMemory":
+    def read(cls, connection: sqlite3.Connection, state: TableState) -> "SmallDatabase":
         memory = cls(state, _duplicates=passage_queries.all_duplicates(connection))
         for turns in _chunks(passage_queries.turn_ids(connection)):
             memory._add(connection, turns)
@@ -167,7 +167,7 @@ class SmallMemory:
 
     def at(
         self, connection: sqlite3.Connection, state: TableState, changed: Iterable[int]
-    ) -> "SmallMemory":
+    ) -> "SmallDatabase":
         """At a later state, in which these turns have changed."""
         turns, passages, texts = self._turns.copy(), self._passages.copy(), self._texts.copy()
         memories = self._memories.copy()
@@ -209,13 +209,13 @@ def _chunks(turns: Sequence[int]) -> Iterator[Sequence[int]]:
     return (turns[start : start + CHUNK] for start in range(0, len(turns), CHUNK))
 
 
-class SmallMemoryCache:
+class SmallDatabaseCache:
     def __init__(self, vectors: "VectorCache") -> None:
         self._vectors = vectors
-        self._held: SmallMemory | None = None  # None: the memory is large, or not read yet
+        self._held: SmallDatabase | None = None  # None: the memory is large, or not read yet
         self._lock = threading.Lock()  # of the thread that reads it
 
-    def current(self, connection: sqlite3.Connection) -> SmallMemory | None:
+    def current(self, connection: sqlite3.Connection) -> SmallDatabase | None:
         """As the connection reads it; None where the memory is large or is being read, where
         documents wait for the index, or where a later state was read already."""
         if passage_queries.is_any_waiting(connection):
@@ -239,9 +239,9 @@ class SmallMemoryCache:
         self._held = held = held.at(connection, state, turns)
         return held
 
-    def _read(self, connection: sqlite3.Connection, state: TableState) -> SmallMemory | None:
+    def _read(self, connection: sqlite3.Connection, state: TableState) -> SmallDatabase | None:
         if passage_queries.passage_count(connection) <= READ_AT_ONCE:
-            self._held = SmallMemory.read(connection, state)
+            self._held = SmallDatabase.read(connection, state)
             return self._held
         self._vectors.in_background(connection, self._lock, self._read_in_thread)
         return None
@@ -250,7 +250,7 @@ class SmallMemoryCache:
         try:
             connection.execute("BEGIN")  # all of it as it is at one moment
             if not passage_queries.is_any_waiting(connection):
-                self._held = memory = SmallMemory.read(
+                self._held = memory = SmallDatabase.read(
                     connection, self._vectors.read_state(connection)
                 )
                 memory.read_ahead(connection)

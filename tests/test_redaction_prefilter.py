@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from claude_mem.redaction import Redactor
-from claude_mem.redaction.clues import Vocabulary, longest_piece, whole
+from claude_mem.redaction.prefilter import Vocabulary, longest_piece, whole
 from claude_mem.redaction.vendor_table import VENDORS, Vendor
 from tests.secret_corpus import Maker, corpus, sample_of
 

@@ -35,7 +35,7 @@ def codex_directory(home: Path) -> Path:
     return home / ".codex" / "memories"
 
 
-def read_client_notes(directory: Path) -> list[NoteFile]:
+def read_client_memory(directory: Path) -> list[NoteFile]:
     """By name; empty if there is no such directory."""
     try:
         descriptor = os.open(directory, _FLAGS | os.O_DIRECTORY)

@@ -20,25 +20,25 @@ class ReadConnection(sqlite3.Connection):
         super().__init__(*args, **options)
         self._data_version: int | None = None
         self._values: dict[Hashable, Any] = {}
-        self._is_in_moment = False
+        self._is_in_snapshot = False
 
-    def begin_moment(self) -> None:
-        """What is read until `end_moment` is as it is now."""
+    def begin_snapshot(self) -> None:
+        """What is read until `end_snapshot` is as it is now."""
         self.execute("BEGIN")
         (version,) = self.execute("PRAGMA data_version").fetchone()
         if version != self._data_version:
             self._values, self._data_version = {}, version
-        self._is_in_moment = True
+        self._is_in_snapshot = True
 
-    def end_moment(self) -> None:
-        self._is_in_moment = False
+    def end_snapshot(self) -> None:
+        self._is_in_snapshot = False
         if self.in_transaction:
             self.execute("COMMIT")
 
     @property
     def values(self) -> dict[Hashable, Any] | None:
         """What was read of the database as it is; None outside of a moment."""
-        return self._values if self._is_in_moment else None
+        return self._values if self._is_in_snapshot else None
 
 
 def read_once(

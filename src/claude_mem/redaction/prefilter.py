@@ -59,7 +59,7 @@ class Vocabulary:
         self._forget()
 
     def add_judge(self, judge: Judge) -> None:
-        """It gets runs, and returns those that have clues with their clues."""
+        """It gets runs, and returns those that have prefilter with their prefilter."""
         self._judges.append(judge)
         self._forget()
 

@@ -25,7 +25,7 @@ from claude_mem.recall.prompt_text import Name
 SURE, UNCHANGED = 2.0, 0.5  # factors
 MOST_TURNS = 12  # that are compared with the text of the prompt
 MOST_EDITS = 400  # summaries that name a file, the latest
-COMMON = 3_000  # passages: such a word says nothing, and takes long to look up
+MAX_WORD_PASSAGES = 3_000  # passages: such a word says nothing, and takes long to look up
 _SUMMARY = KINDS.index("summary")
 _DOCUMENT = f"(memory_text.rowid & {(1 << DOCUMENT_BITS) - 1})"
 # Other numbers are line numbers and amounts.
@@ -106,7 +106,7 @@ def _rare(connection: sqlite3.Connection, names: Sequence[Name]) -> list[Name]:
     return [
         name
         for name, forms in stems.items()
-        if forms and 0 < min(counts.get(form, 0) for form in forms) <= COMMON
+        if forms and 0 < min(counts.get(form, 0) for form in forms) <= MAX_WORD_PASSAGES
     ]
 
 

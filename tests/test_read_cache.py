@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.store.database import connect, open_reader
-from claude_mem.store.read_moments import ReadConnection, read_once
+from claude_mem.store.read_cache import ReadConnection, read_once
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def count(connection: sqlite3.Connection, word: str) -> int:
 def counted(reader: ReadConnection, word: str) -> tuple[int, int]:
     """The value, and how often it was read."""
     calls.clear()
-    reader.begin_moment()
+    reader.begin_snapshot()
     value = count(reader, word)
-    reader.end_moment()
+    reader.end_snapshot()
     return value, len(calls)
 
 
@@ -58,10 +58,10 @@ def test_a_value_is_read_again_only_after_a_commit(
 def test_a_moment_that_began_before_a_commit_keeps_its_values(
     writer: sqlite3.Connection, reader: ReadConnection
 ) -> None:
-    reader.begin_moment()
+    reader.begin_snapshot()
     writer.execute("INSERT INTO words VALUES ('lamp')")
     assert count(reader, "lamp") == 0
-    reader.end_moment()
+    reader.end_snapshot()
     assert counted(reader, "lamp") == (1, 1)
 
 
@@ -78,9 +78,9 @@ def test_a_value_that_cannot_be_read_is_not_kept(
     writer: sqlite3.Connection, reader: ReadConnection
 ) -> None:
     writer.execute("DROP TABLE words")
-    reader.begin_moment()
+    reader.begin_snapshot()
     with pytest.raises(sqlite3.OperationalError):
         count(reader, "lamp")
-    reader.end_moment()
+    reader.end_snapshot()
     writer.execute("CREATE TABLE words (word TEXT)")
     assert counted(reader, "lamp") == (0, 1)

@@ -8,18 +8,18 @@ from pathlib import Path
 from claude_mem.config.pausing import current_pause
 from claude_mem.hook.private_text import strip_private
 from claude_mem.intake import spool
-from claude_mem.intake.client_notes import (
+from claude_mem.intake.client_memory_files import (
     NoteFile,
     claude_directory,
     codex_directory,
-    read_client_notes,
+    read_client_memory,
 )
-from claude_mem.store.client_notes import NoteMemory
+from claude_mem.store.client_memory_files import NoteMemory
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Observation, Project
 from claude_mem.worker.worker import Worker
 
-log = logging.getLogger("claude_mem.client_notes")
+log = logging.getLogger("claude_mem.client_memory_files")
 
 CLAUDE, CODEX = "claude", "codex"
 CODEX_PROJECT = Project("~/.codex/memories", "codex memories")  # they are of no single project
@@ -29,7 +29,7 @@ LONGEST_HEAD, _HEAD_LINES = 4_000, 40
 _FIELD = "description:"
 
 
-async def refresh_client_notes(worker: Worker, record_bytes: bytes) -> None:
+async def refresh_client_memory(worker: Worker, record_bytes: bytes) -> None:
     """For the project of a SessionStart; a failure is logged."""
     try:
         await _refresh(worker, record_bytes)
@@ -52,8 +52,8 @@ async def _refresh(worker: Worker, record_bytes: bytes) -> None:
     )
     for client, project, directory, project_dir in places:
         files = await asyncio.to_thread(_memories, worker, directory)
-        if not await asyncio.to_thread(worker.store.has_client_notes, project, client, files):
-            saving = worker.store.save_client_notes(project, project_dir, client, files)
+        if not await asyncio.to_thread(worker.store.has_client_memory, project, client, files):
+            saving = worker.store.save_client_memory(project, project_dir, client, files)
             changed = await asyncio.wrap_future(saving)
             log.info("%d memories of files of %s changed", changed, client)
 
@@ -61,7 +61,7 @@ async def _refresh(worker: Worker, record_bytes: bytes) -> None:
 def _memories(worker: Worker, directory: Path) -> list[NoteMemory]:
     if not worker.settings.capture.client_memory:
         return []
-    return [_memory(worker, file) for file in read_client_notes(directory)]
+    return [_memory(worker, file) for file in read_client_memory(directory)]
 
 
 def _memory(worker: Worker, file: NoteFile) -> NoteMemory:

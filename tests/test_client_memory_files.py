@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from claude_mem.config.pausing import pause
-from claude_mem.intake import client_notes
-from claude_mem.intake.client_notes import claude_directory, read_client_notes
+from claude_mem.intake import client_memory_files
+from claude_mem.intake.client_memory_files import claude_directory, read_client_memory
 from claude_mem.recall.hints import Prompt, find_hint
 from tests.api import Api, open_api
 from tests.payloads import PROJECT_DIR, session_start
@@ -150,7 +150,7 @@ def test_only_small_regular_text_files_are_read(home: Path, tmp_path: Path) -> N
     (directory / "good.md").write_text("good")
     os.mkfifo(directory / "fifo.md")
     (directory / "folder.md").mkdir()
-    (directory / "huge.md").write_bytes(b"x" * (client_notes.LARGEST_FILE + 1))
+    (directory / "huge.md").write_bytes(b"x" * (client_memory_files.LARGEST_FILE + 1))
     (directory / "binary.md").write_bytes(b"\x7fELF\x00\x00")
     (directory / "latin.md").write_bytes(b"caf\xe9")
     (directory / "empty.md").write_bytes(b" \n")
@@ -160,7 +160,7 @@ def test_only_small_regular_text_files_are_read(home: Path, tmp_path: Path) -> N
     (directory / "link.md").symlink_to(tmp_path / "outside.md")
     (directory / "device.md").symlink_to("/dev/zero")
     (directory / "dangling.md").symlink_to(tmp_path / "nowhere")
-    assert [file.text for file in read_client_notes(directory)] == ["good"]
+    assert [file.text for file in read_client_memory(directory)] == ["good"]
 
 
 def test_a_directory_that_is_a_link_a_file_or_missing_is_empty(home: Path, tmp_path: Path) -> None:
@@ -171,14 +171,14 @@ def test_a_directory_that_is_a_link_a_file_or_missing_is_empty(home: Path, tmp_p
     (home / "file").write_text("x")
     os.mkfifo(home / "fifo")
     for name in ("link", "file", "fifo", "missing", "nul\0"):
-        assert read_client_notes(home / name) == []
+        assert read_client_memory(home / name) == []
 
 
 def test_no_more_is_read_than_fits(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = memory_dir(home)
     for number in range(5):
         (directory / f"{number}.md").write_text("x" * 100)
-    monkeypatch.setattr(client_notes, "MAX_FILES", 3)
-    assert len(read_client_notes(directory)) == 3
-    monkeypatch.setattr(client_notes, "MAX_BYTES", 250)
-    assert len(read_client_notes(directory)) == 2
+    monkeypatch.setattr(client_memory_files, "MAX_FILES", 3)
+    assert len(read_client_memory(directory)) == 3
+    monkeypatch.setattr(client_memory_files, "MAX_BYTES", 250)
+    assert len(read_client_memory(directory)) == 2

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from claude_mem.index import indexing, small_memory
+from claude_mem.index import indexing, small_database_cache
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.search import SearchResult
@@ -43,7 +43,7 @@ def results(story: Story, index: SemanticIndex) -> list[SearchResult]:
 def results_without(story: Story, monkeypatch: pytest.MonkeyPatch) -> list[SearchResult]:
     """Those of searches that hold nothing."""
     with monkeypatch.context() as patch:
-        patch.setattr(small_memory, "MAX_PASSAGES", -1)
+        patch.setattr(small_database_cache, "MAX_PASSAGES", -1)
         return results(story, new_index())
 
 
@@ -148,7 +148,7 @@ def test_links_between_duplicates_are_held_until_they_change(
 def test_after_many_changes_searches_find_what_is_in_the_database(
     library: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(small_memory, "MAX_CHANGES", 2)
+    monkeypatch.setattr(small_database_cache, "MAX_CHANGES", 2)
     index = new_index()
     results(library, index)
     remember_turns(library, *(f"Lamp {number}" for number in range(4)))
@@ -158,13 +158,13 @@ def test_after_many_changes_searches_find_what_is_in_the_database(
 def test_more_is_read_in_the_background_while_searches_go_on(
     library: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(small_memory, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(small_database_cache, "READ_AT_ONCE", 0)
     index = new_index()
     embed(library, index)
     expected = results_without(library, monkeypatch)
     assert results(library, index) == expected  # whether it is read already or not
     index.wait_until_loaded()
-    assert library.store.read(index.small_memory) is not None
+    assert library.store.read(index.small_database) is not None
     assert results(library, index) == expected
     add_a_turn(library)
     assert results(library, index) == results_without(library, monkeypatch)
@@ -179,20 +179,20 @@ def test_a_search_that_reads_an_earlier_state_is_not_given_a_later_one(library: 
         earlier.execute("SELECT * FROM observations").fetchall()
         add_a_turn(library)
         results(library, index)
-        assert index.small_memory(earlier) is None
+        assert index.small_database(earlier) is None
 
 
 def test_a_large_memory_is_not_kept(library: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_memory, "MAX_PASSAGES", 2)
+    monkeypatch.setattr(small_database_cache, "MAX_PASSAGES", 2)
     index = new_index()
     assert titles(library, "lamp", semantic_index=index)
-    assert library.store.read(index.small_memory) is None
+    assert library.store.read(index.small_database) is None
 
 
 def test_a_search_of_a_small_memory_reads_the_words_and_the_marks_only(library: Story) -> None:
     index = new_index()
     embed(library, index)
-    library.store.read_moment(index.small_memory)
+    library.store.read_snapshot(index.small_database)
     statements: list[str] = []
     look(library, "gull login", semantic_index=index)
     library.store.read(lambda connection: connection.set_trace_callback(statements.append))
