@@ -84,7 +84,8 @@ _SENTENCE_EDGES = " .:;,—–-。，"
 _LIST_NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
 _NO_PLACE = re.compile(
     r"(?:to|also|then|so|and|but|it|its|this|that|these|those|there|here|now|if|when|as|created|added"
-    r"|updated|changed|fixed|removed|verified|replaced|notice|note)\b|.*\b(?:as|correctly|with|if it exists)$",
+    r"|updated|changed|fixed|removed|verified|replaced|notice|note)\b"
+    r"|.*\b(?:as|correctly|with|if it exists)$",
     re.IGNORECASE,
 )
 _LINES = re.compile(r"\s\((?:at )?lines? ~?\d[\d–, -]{0,20}\)|(?<=\w):\d+(?:-\d+)?(?=`)")
