@@ -74,6 +74,10 @@ def test_a_value_that_another_tool_removed_is_no_symbol() -> None:
     assert title_of("lamp.py", "", "class REDACTED:\n    ...\n") == ""
 
 
+def test_a_line_that_was_only_formatted_is_no_title() -> None:
+    assert title_of("lamp.py", "burn = {1:  True}", "burn = {1:   True}") == ""
+
+
 def test_a_title_is_never_too_long() -> None:
     old, new = "a" * 70, "b" * 70
     assert title_of("lamp.py", old, new) == ""

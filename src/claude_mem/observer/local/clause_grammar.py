@@ -83,6 +83,7 @@ _WORK = re.compile(
     r"|wrap|write)(?=\s)",
     re.IGNORECASE,
 )
+_MEANS = re.compile(r"(?:used|using|relied on|relying on|switched to)\b", re.IGNORECASE)
 # Nouns that stand for what the text before has told.
 _STAND_INS = word_set(
     "angle tradeoff trade-off variation difference task tasks monitor verifier agent agents"
@@ -107,6 +108,11 @@ def tells_work(title: str) -> bool:
 def is_proposal(title: str) -> bool:
     """Whether the change that it tells is to be made: "Add a retry", not "Added a retry"."""
     return bool(_CHANGE.match(title))
+
+
+def tells_means(title: str) -> bool:
+    """Whether it starts with how something was done, and not with what: "Used a lock so that …"."""
+    return _MEANS.match(title) is not None
 
 
 def tells_process(title: str) -> bool:

@@ -39,6 +39,7 @@ from claude_mem.observer.local.titles import (
 from claude_mem.title_rules import (
     count_words,
     is_balanced,
+    names_subject,
     specific_words,
 )
 
@@ -83,7 +84,8 @@ _SENTENCE_EDGES = " .:;,—–-。，"
 _LIST_NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
 _NO_PLACE = re.compile(
     r"(?:to|also|then|so|and|but|it|its|this|that|these|those|there|here|now|if|when|as|created|added"
-    r"|updated|changed|fixed|removed|verified|replaced)\b|.*\b(?:as|correctly|with|if it exists)$",
+    r"|updated|changed|fixed|removed|verified|replaced|notice|note)\b"
+    r"|.*\b(?:as|correctly|with|if it exists)$",
     re.IGNORECASE,
 )
 _LINES = re.compile(r"\s\((?:at )?lines? ~?\d[\d–, -]{0,20}\)|(?<=\w):\d+(?:-\d+)?(?=`)")
@@ -244,6 +246,8 @@ def _place_of(passage: MessagePassage) -> str:
 
 @lru_cache(maxsize=256)  # a heading stands above many passages
 def _is_place(text: str) -> bool:
+    if not names_subject(text.lower(), is_english=True):
+        return False  # "The Problem"
     if cues.GENERIC_HEADING.match(text) or "(" in text or ": " in text or text.endswith("?"):
         return False
     if _NO_PLACE.match(text) or is_empty_phrase(text.lower()) or not is_balanced(text):

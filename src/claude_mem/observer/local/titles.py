@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple, get_args
 
 from claude_mem.observer.local import cues
-from claude_mem.observer.local.clause_grammar import has_predicate, is_proposal
+from claude_mem.observer.local.clause_grammar import has_predicate, is_proposal, tells_means
 from claude_mem.observer.local.empty_phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.markdown import sentences, width, without_markup
+from claude_mem.observer.local.title_references import refers_to_unnamed
 from claude_mem.observer.local.title_signs import (
     LONGEST_PLACE,
     addresses_someone,
@@ -31,7 +32,7 @@ from claude_mem.title_rules import (
 
 LONGEST_TITLE, LONGEST_PLAN_TITLE = 100, 150
 SHORTEST_TITLE = 8
-LONGEST_EDIT = 130
+LONGEST_EDIT = 150
 MOST_NAMES = 2  # of what an edit defines
 READ_END = 12  # characters: the longest word with which no title ends
 MIN_WORDS = 3  # of a sentence; a request may be shorter
@@ -71,7 +72,7 @@ _CLAUSE_END = re.compile(f"{_STRONG_END}|{_WEAK_END}")
 _ASIDE = re.compile(r"\s\([^()]{0,200}\)")
 _ENDS_OPEN = re.compile(
     r"(?:\b(?:the|a|an|of|to|in|on|at|for|with|and|or|from|by|is|are|was|so that|that|includes?"
-    r"|including|contain(?:s|ing)?|covers?|covering|follows|following|shows?|like|as)|[,:(])$"
+    r"|including|contain(?:s|ing)?|covers?|covering|follows|following|shows?|like|as|reads|says)|[,:(])$"
 )
 
 
@@ -234,7 +235,9 @@ def _definitions(work: FileWork) -> Iterator[str]:
 
 
 def _replacements(work: FileWork) -> Iterator[str]:
-    yield from (f"`{before}` became `{after}`" for before, after in work.replacements)
+    for before, after in work.replacements:
+        if before.split() != after.split():  # else it was only formatted
+            yield f"`{before}` became `{after}`"
 
 
 def of_changed_files(files: Collection[FileWork]) -> str:
@@ -349,7 +352,18 @@ def with_subject(
     candidate: TitleCandidate, subject: str, *, has_edits: bool, is_english: bool
 ) -> Iterator[TitleCandidate]:
     """The title, and the same with its place or the subject of the turn before it; only the latter
-    where it has no subject of its own. Nothing if it is no complete clause."""
+    where it has no subject of its own. Nothing if it is no complete clause, or if it refers to what
+    only the conversation has named."""
+    named = _named(candidate, subject, has_edits=has_edits, is_english=is_english)
+    if not is_english or candidate.source not in SPOKEN:
+        yield from named
+        return
+    yield from (title for title in named if not refers_to_unnamed(title.text))
+
+
+def _named(
+    candidate: TitleCandidate, subject: str, *, has_edits: bool, is_english: bool
+) -> Iterator[TitleCandidate]:
     if (title := _checked(candidate, is_english=is_english)) is None:
         return
     if not is_english:
@@ -414,7 +428,7 @@ def _needs_subject(candidate: TitleCandidate, text: str) -> bool:
     if candidate.source not in SPOKEN:
         return False
     is_known = is_anchored(text) and not has_definite_stand_in(text)
-    return lacks_subject(text) or not is_known or not has_predicate(text)
+    return lacks_subject(text) or tells_means(text) or not is_known or not has_predicate(text)
 
 
 def _after(subject: str, candidate: TitleCandidate) -> TitleCandidate | None:
@@ -424,7 +438,7 @@ def _after(subject: str, candidate: TitleCandidate) -> TitleCandidate | None:
     # A document may be about anything: its name does not tell what the clause is about.
     if addresses_someone(subject) or (is_document(subject) and not is_anchored(text)):
         return None
-    text = _without_second_label(f"{subject}: {lower_first(text)}")
+    text = _without_second_label(f"{subject.rstrip(' :-–—')}: {lower_first(text)}")
     text = as_title(text, LONGEST_SENTENCE)
     return candidate._replace(text=text, cut="subject") if text else None
 

@@ -1,0 +1,122 @@
+"""Whether an English title refers to something that it does not name.
+
+A clause of a conversation says "the function", "the rest" or "so it stays centred", since
+everybody has just read which. Each check is for clauses that were said; what was written as a title
+is not judged by it.
+"""
+
+import re
+
+from claude_mem.observer.local.any_case import AnyCase
+from claude_mem.observer.local.clause_grammar import THIRD_PERSON, verb_of
+from claude_mem.observer.local.title_signs import LONGEST_PLACE, lacks_subject
+from claude_mem.title_rules import word_set
+
+# Things that every program or text has: which one, the text before has told.
+_THINGS = word_set(
+    "approach artifact block branch call caller case check class code column command comment"
+    " condition entry error example failure field file flag function handler heading helper image"
+    " key label line list literal logic loop message method modal name output page paragraph"
+    " parameter pattern result row script section sentence snippet statement string struct"
+    " rest suite test text title type value variable violation warning wrapper"
+)
+_MODIFIERS = word_set(
+    "actual affected current correct different entire error existing failing first generated last"
+    " main missing new next old original other previous real remaining resulting same second single"
+    " test third unused updated whole wrong"
+)
+_NUMBERS = word_set("one two three four five six seven eight nine ten")
+_DETERMINERS = word_set("the all both each every existing")
+_ADVERBS = word_set(
+    "actually already also always correctly currently directly first just never no not now only"
+    " properly simply still then typically usually"
+)
+_AUXILIARIES = word_set(
+    "is are was were has have had does do did can cannot could will would must should may might"
+    " isn't aren't wasn't weren't doesn't don't didn't can't won't couldn't shouldn't needs need"
+)
+_NO_NOUN_BEFORE = AnyCase(
+    # "If run from there, this fails": what is run?
+    r"^(?:if|when|once|after|unless) [a-z]+(?:ed|ing|un|ent|ilt)\b[^,]{0,100},"
+    r" (?:this|that|it|they)\b"
+    r"|(?:[,;]| [—–-]| because| so| but| since) this (?:is|are|was|were|will|would"
+    r"|can|could|does|do|did|has|have|[a-z]{2,}s)\b"
+)
+# After a clause without a subject: "uses a lock so it stays whole".
+_PRONOUN = re.compile(r"\b(?:so|and|but|because|where)(?: that)? (?:it|they)\b")
+# "The output is now cleaner": than what, and how?
+_COMPARED = re.compile(
+    r"\b(?:is|are|was|looks?|reads?)"
+    r" (?:(?:now|much|far|probably|also|even|slightly|a bit|a lot) ){0,3}"
+    r"(?:better|cleaner|clearer|easier|faster|lighter|nicer|neater|safer|shorter|simpler|slower"
+    r"|smaller|tidier)\W*(?:\([^()]*\))?$"
+)
+# "The lamp matches the harbour's": of the other, the noun is missing.
+_POSSESSIVE_END = re.compile(r"\w['’]s$")
+_ITEM = re.compile(r"(?:the|an?|\d+|one|two|three|four|five|six|seven)\s", re.IGNORECASE)
+_ITEM_END = re.compile(r", (?:and )?")
+FEWEST_ITEMS = 2
+
+
+def refers_to_unnamed(title: str) -> bool:
+    """Whether what it is about is known only from the text before."""
+    place, said = _place_and_statement(title)
+    return (
+        _has_unnamed_subject(place, said)
+        or _NO_NOUN_BEFORE.search(said) is not None
+        or _COMPARED.search(said) is not None
+        or _POSSESSIVE_END.search(said) is not None
+        or (lacks_subject(said) and _PRONOUN.search(said) is not None)
+        or (verb_of(place) is None and _is_list_of_things(said))
+    )
+
+
+def _place_and_statement(title: str) -> tuple[str, str]:
+    place, _, said = title.partition(": ")
+    return (place, said) if said and len(place.split()) <= LONGEST_PLACE else ("", title)
+
+
+def _has_unnamed_subject(place: str, said: str) -> bool:
+    """ "The function returns early", unless the place before it is one: "LampFunction.py"."""
+    words = said[:80].lower().split()
+    if not words or words[0] not in _DETERMINERS:
+        return False
+    position = 1
+    while position < len(words) - 1 and _is_modifier(words[position], words[position + 1]):
+        position += 1
+    if position >= len(words) - 1:
+        return False
+    thing = _singular(words[position])
+    if thing not in _THINGS or thing in place.lower():
+        return False
+    return _may_be_verb(words[position + 1].strip(",;:"), is_plural=thing != words[position])
+
+
+def _is_modifier(word: str, following: str) -> bool:
+    """ "New", "two", and "error" before "message"."""
+    if word in _THINGS:
+        return _singular(following) in _THINGS
+    return word in _MODIFIERS or word in _NUMBERS or word.isdigit()
+
+
+def _singular(word: str) -> str:
+    if word in _THINGS:
+        return word
+    return next((form for form in (word[:-1], word[:-2]) if form in _THINGS), word)
+
+
+def _may_be_verb(word: str, *, is_plural: bool) -> bool:
+    if word in _ADVERBS or word in _AUXILIARIES or word in THIRD_PERSON:
+        return True
+    if is_plural:
+        return f"{word}s" in THIRD_PERSON or f"{word}es" in THIRD_PERSON
+    return word.isalpha() and word.endswith("s") and not word.endswith("ss")
+
+
+def _is_list_of_things(said: str) -> bool:
+    """ "The lamp rule, two broken tests, and an open relay": nothing is said of them."""
+    items = _ITEM_END.split(said)
+    if len(items) < FEWEST_ITEMS or not all(map(_ITEM.match, items)):
+        return False
+    words = said.lower().replace(",", " ").split()
+    return not any(word in _AUXILIARIES or word in THIRD_PERSON for word in words)
