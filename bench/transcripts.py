@@ -150,10 +150,13 @@ class Spent(NamedTuple):
 def _measure(files: list[Path], sessions: Path, directory: Path) -> None:
     """What the command does, and what it leaves to the worker; both with all processor cores."""
     rounds = [_measure_once(files, directory / f"timed-{number}") for number in range(ROUNDS)]
-    parsing, importing, distilling, index = (_median(spent) for spent in zip(*rounds, strict=True))
+    parsing, importing, recent, distilling, index = (
+        _median(spent) for spent in zip(*rounds, strict=True)
+    )
     print(f"\njson.loads over the same lines: {parsing.elapsed:.2f} s")
     for what, spent, target in (
         ("import", importing, " (target at most 5x)"),
+        ("import if all sessions were recent", recent, " (target at most 5x)"),
         ("what it leaves to the worker: the other memories", distilling, ""),
         ("and the index", index, ""),
     ):
@@ -168,7 +171,7 @@ def _measure(files: list[Path], sessions: Path, directory: Path) -> None:
           " (target under 200)")  # fmt: skip
 
 
-def _measure_once(files: list[Path], directory: Path) -> tuple[Spent, Spent, Spent, Spent]:
+def _measure_once(files: list[Path], directory: Path) -> tuple[Spent, ...]:
     directory.mkdir()
     options = replace(import_options(), reads="newest")
     moments = [Spent.now()]
@@ -186,7 +189,12 @@ def _measure_once(files: list[Path], directory: Path) -> tuple[Spent, Spent, Spe
     parsing, importing, distilling, index = (
         after.since(before) for before, after in pairwise(moments)
     )
-    return parsing, importing, distilling, index
+    begun = Spent.now()
+    with Store.open(directory / "recent.db", directory / "recent-backups") as store:
+        # Their raw events are kept.
+        recent = replace(options, keep_raw_since=0)
+        import_transcripts(store, files, recent, processes=processes())
+    return parsing, importing, Spent.now().since(begun), distilling, index
 
 
 def _median(spent: Iterable[Spent]) -> Spent:

@@ -31,10 +31,12 @@ from tests.transcripts import OLD, SESSION, Chat, harbour, recently
 
 
 class LaterTarget(ImportTarget):
-    """Imports without memories, which come with `distil`."""
+    """Imports without memories and raw texts, which come with `distil`."""
 
     def run(self, *files: Path, **options: Any) -> importer.Report:
-        return super().run(*files, **{"reads": "record", **options})
+        reads = options.setdefault("reads", "record")
+        options.setdefault("raw_later", reads == "record")
+        return super().run(*files, **options)
 
     def distil(self, processes: int = 1) -> None:
         with closing(Store.open(self.layout.database, self.layout.backups)) as store:
@@ -232,12 +234,80 @@ def test_recent_turns_are_distilled_from_their_events_if_the_transcript_is_gone(
 ) -> None:
     early, late = two_sessions(tmp_path, start=recently())
     expected = import_alone(tmp_path / "alone", early, late)
-    target.run(early, late)
+    target.run(early, late, raw_later=False)
     early.unlink()
     target.distil()
     assert target.waiting == (0, 0)
     assert target.contents["observations"] == expected["observations"]
     assert target.contents["summaries"] == expected["summaries"]
+
+
+def test_a_transcript_that_is_gone_before_its_raw_texts_were_read_costs_nothing_else(
+    target: LaterTarget, tmp_path: Path
+) -> None:
+    early, late = two_sessions(tmp_path, start=recently())
+    expected = import_alone(tmp_path / "alone", early, late)
+    target.run(early, late)
+    assert {row[13] for row in target.contents["events"]} == {0}  # bytes
+    early_bytes = early.read_bytes()
+    early.unlink()
+    target.distil()
+    assert target.waiting == (0, 3)
+    for noun in ("prompts", "records", "directories"):
+        assert target.contents[noun] == expected[noun]
+    of_late = [row for row in expected["events"] if row[1] == "late"]
+    assert [row for row in target.contents["events"] if row[1] == "late"] == of_late
+    early.write_bytes(early_bytes)
+    target.run(early, again=True)
+    target.distil()
+    assert target.contents == expected
+
+
+def test_raw_texts_of_a_turn_that_has_grown_stay_until_the_transcript_is_read_again(
+    target: LaterTarget, tmp_path: Path
+) -> None:
+    chat = harbour(start=recently())
+    path = chat.save(tmp_path / f"{SESSION}.jsonl")
+    target.run(path, reads="all")
+    before = {row[0]: row for row in target.contents["events"] if row[3] == "PostToolUse"}
+    chat.edit(f"{PROJECT_DIR}/pier.py").agent("And the pier.")
+    chat.save(path)
+    target.run(path)
+    now = {row[0]: row for row in target.contents["events"]}
+    assert before.items() <= now.items()
+    target.distil()
+    assert target.contents == import_alone(tmp_path / "alone", path)
+
+
+def test_calls_that_are_nested_too_deeply_are_the_same_events_now_and_later(
+    target: LaterTarget, tmp_path: Path
+) -> None:
+    nested: Any = "deep"
+    for _ in range(900):
+        nested = [nested]
+    chat = Chat(start=recently()).prompt("Chart the harbour")
+    chat.tool("mcp__charts__draw", {"layers": nested}, "drawn")
+    chat.edit(f"{PROJECT_DIR}/chart.py").agent("The chart is drawn.")
+    path = chat.save(tmp_path / f"{SESSION}.jsonl")
+    target.run(path)
+    target.distil()
+    assert target.waiting == (0, 0)
+    assert target.contents == import_alone(tmp_path / "alone", path)
+
+
+def test_sessions_that_may_be_open_get_their_raw_texts_at_once(
+    target: LaterTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importer, "FEW_BYTES", 0)
+    now = recently()
+    old = harbour("old", start=now - 2 * DAY).save(tmp_path / "old.jsonl")
+    files = [*two_sessions(tmp_path, start=now), old]
+    target.run(*files, reads="newest")
+    rows = target.contents["events"]
+    assert {row[1] for row in rows if row[13]} == {"early", "late"}
+    assert {row[0] for row in target.memory["summaries"]} == {"late"}
+    target.distil()
+    assert target.contents == import_alone(tmp_path / "alone", *files)
 
 
 def test_a_transcript_that_is_damaged_by_then_loses_only_the_memories(
@@ -284,6 +354,53 @@ def test_what_is_forgotten_meanwhile_stays_forgotten_until_undo_restores_it(
     target.distil()
     assert target.waiting == (0, 0)
     assert target.memory == _memory_of_all(tmp_path, *files)
+
+
+def test_raw_texts_of_forgotten_turns_do_not_come_back_before_undo(
+    target: LaterTarget, tmp_path: Path
+) -> None:
+    files = two_sessions(tmp_path, start=recently())
+    expected = import_alone(tmp_path / "alone", *files)
+    target.run(*files)
+    with closing(Store.open(target.layout.database, target.layout.backups)) as store:
+        early = store.session_by_content_id("early")
+        assert early is not None
+        tokens = [forget(store, session=int(str(early["id"]))), forget(store, prompts=(4,))]
+    target.distil()
+    of_turn = "SELECT count(*), max(bytes) FROM tool_events WHERE turn_id = 4"
+    ((count, size),) = target.rows(of_turn)
+    assert (count > 0, size) == (True, 0)
+    assert target.rows("SELECT DISTINCT content_session_id FROM sdk_sessions") == [("late",)]
+    with closing(Store.open(target.layout.database, target.layout.backups)) as store:
+        for token in tokens:
+            store.undo_forgetting(token).result()
+    target.distil()
+    assert target.contents["events"] == expected["events"]
+
+
+def test_raw_texts_that_are_too_old_by_then_are_not_stored(
+    target: LaterTarget, tmp_path: Path
+) -> None:
+    path = harbour(start=recently()).save(tmp_path / f"{SESSION}.jsonl")
+    target.run(path)
+    with closing(sqlite3.connect(target.layout.database)) as connection, connection:
+        connection.execute("UPDATE user_prompts SET retired = 1")
+    target.distil()
+    assert target.waiting == (0, 0)
+    assert {row[13] for row in target.contents["events"]} == {0}
+    assert len(target.memory["summaries"]) == 3
+
+
+def test_events_get_no_words_if_no_record_is_kept(target: LaterTarget, tmp_path: Path) -> None:
+    path = harbour(start=recently()).save(tmp_path / f"{SESSION}.jsonl")
+    never = 1 << 62
+    target.run(path, keep_record_since=never)
+    with closing(Store.open(target.layout.database, target.layout.backups)) as store:
+        distil_waiting(store, import_options(keep_record_since=never))
+    alone = ImportTarget(tmp_path / "alone")
+    alone.run(path, keep_record_since=never)
+    assert target.contents == alone.contents
+    assert target.contents["records"] == []
 
 
 def _memory_of_all(directory: Path, *files: Path) -> Any:
@@ -362,16 +479,16 @@ def reading_processes(home: Home) -> int:
     return sum(reading_process.MODULE.encode() in line and mark in line for line in command_lines())
 
 
-def many_sessions(home: Home, count: int) -> list[Path]:
+def many_sessions(home: Home, count: int, start: int = OLD) -> list[Path]:
     return [
-        harbour(f"session-{number:03d}", start=OLD + number * 60_000).save_in(home.path)
+        harbour(f"session-{number:03d}", start=start + number * 60_000).save_in(home.path)
         for number in range(count)
     ]
 
 
-def import_most_later(home: Home, count: int) -> list[Path]:
+def import_most_later(home: Home, count: int, start: int = OLD) -> list[Path]:
     """As if they were too many for the command to distil them."""
-    files = many_sessions(home, count)
+    files = many_sessions(home, count, start)
     with home.without_worker():
         target = LaterTarget(home.layout.root)
         target.run(*files[1:])
@@ -384,10 +501,11 @@ def is_all_distilled(home: Home) -> bool:
     return bool(rows[0]["n"] == 0)
 
 
+@pytest.mark.parametrize("is_recent", [False, True], ids=["old", "recent"])
 def test_the_command_leaves_older_sessions_to_a_worker_that_survives_being_killed(
-    home: Home, tmp_path: Path
+    home: Home, tmp_path: Path, is_recent: bool
 ) -> None:
-    files = import_most_later(home, 12)
+    files = import_most_later(home, 12, recently() if is_recent else OLD)
     done = home.command("import")
     assert done.returncode == 0, done.stderr
     assert "The worker is still summarising 33 turns of older sessions" in done.stdout

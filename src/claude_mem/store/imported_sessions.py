@@ -6,6 +6,7 @@ imports, interrupted or not, give the same result. A session may come twice: fir
 distillates, so that its turns wait for them (`store/waiting_turns.py`), then with them.
 """
 
+import json
 import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -13,7 +14,14 @@ from pathlib import PurePath
 from claude_mem.store import editing, memories, sessions, tombstones, turn_records, waiting_turns
 from claude_mem.store.clock import iso
 from claude_mem.store.memories import with_sources
-from claude_mem.store.turns import NewTurn, insert_events, insert_turn, is_counted
+from claude_mem.store.turns import (
+    NewTurn,
+    fill_in_raw,
+    insert_events,
+    insert_turn,
+    is_blocked,
+    is_counted,
+)
 from claude_mem.types import SESSION_END, SESSION_START, Distillate, Event, PastSession, PastTurn
 
 _TITLES = ("title", "subtitle", "user_prompt")
@@ -209,10 +217,11 @@ def _import_turn(
         if turn.distillate is not None:
             _distil_again(connection, existing, turn)
         elif waiting_turns.is_undistilled(existing) and _has_all(connection, existing, turn):
+            _fill_in_raw(connection, existing, turn)
             counts.waiting += waiting_turns.add_turn(connection, existing["id"])
         return
     if existing is not None:
-        connection.execute("DELETE FROM tool_events WHERE turn_id = ?", (existing["id"],))
+        _delete_events(connection, existing, turn)
     stored_turn = existing if existing is not None else _create_turn(connection, session, turn)
     turn_id, number = stored_turn["id"], stored_turn["prompt_number"]
     events = [(event.without_raw(keeps_text=turn.keeps_raw), event.key) for event in turn.events]
@@ -240,10 +249,30 @@ def _distil_again(connection: sqlite3.Connection, existing: sqlite3.Row, turn: P
     if waiting_turns.is_undistilled(existing):
         if not _has_all(connection, existing, turn):
             return False  # another file has more of it
+        _fill_in_raw(connection, existing, turn)
     elif not existing["retired"]:
         return False
     ids = _event_ids(connection, existing["id"], turn)
     return waiting_turns.save_again(connection, existing["id"], _with_sources(turn.distillate, ids))
+
+
+def _fill_in_raw(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> None:
+    """The raw texts of a turn that was stored without them, unless it may not have them any more.
+    In the transaction that stores its memories: a turn that waits for either waits for both."""
+    if turn.keeps_raw and not existing["retired"] and not is_blocked(existing):
+        fill_in_raw(connection, existing["id"], turn.events)
+
+
+def _delete_events(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> None:
+    """Those that are replaced. If raw texts come later, those that are stored stay until then: the
+    transcript may be gone."""
+    keys = [event.key for event in turn.events]
+    is_kept = turn.keeps_raw and turn.distillate is None
+    connection.execute(
+        "DELETE FROM tool_events WHERE turn_id = ?"
+        " AND event_key NOT IN (SELECT value FROM json_each(?))",
+        (existing["id"], json.dumps(keys if is_kept else [])),
+    )
 
 
 def _has_new_titles(

@@ -537,6 +537,19 @@ def insert_events(
     connection.executemany(_INSERT_EVENT, rows)
 
 
+def fill_in_raw(connection: sqlite3.Connection, turn_id: int, events: Iterable[Event]) -> None:
+    """Into events that were stored without their raw texts."""
+    connection.executemany(
+        "UPDATE tool_events SET tool_input = ?, tool_response = ?, text = ?, words = ?, bytes = ?"
+        " WHERE event_key = ? AND turn_id = ? AND bytes = 0",
+        [
+            (*raw, sum(len(text) for text in raw if text), event.key, turn_id)
+            for event in events
+            if any(raw := _raw_texts(event))
+        ],
+    )
+
+
 _INSERT_EVENT = (
     "INSERT INTO tool_events (event_key, session_id, turn_id, event, tool_name, tool_use_id,"
     " agent_id, cwd, tool_input, tool_response, text, detail, words, bytes, created_at_epoch)"
@@ -548,11 +561,16 @@ def _event_values(
     session_id: int, turn_id: int | None, event: Event, key: str
 ) -> tuple[object, ...]:
     detail = json.dumps(event.detail, ensure_ascii=False) if event.detail else None
-    parts = dump_parts(event.parts) if event.parts else None
-    raw = (event.tool_input, event.tool_response, event.text, detail, parts)
+    *texts, parts = _raw_texts(event)
+    raw = (*texts, detail, parts)
     return (key, session_id, turn_id, event.kind, event.tool_name, event.tool_use_id,
             event.agent_id, event.cwd, *raw, sum(len(text) for text in raw if text),
             event.arrived_ms)  # fmt: skip
+
+
+def _raw_texts(event: Event) -> tuple[str | None, ...]:
+    parts = dump_parts(event.parts) if event.parts else None
+    return event.tool_input, event.tool_response, event.text, parts
 
 
 def counted_prompt_id(session_id: str, number: int) -> str:

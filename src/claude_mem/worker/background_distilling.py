@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from claude_mem.config.settings import CaptureSettings
+from claude_mem.config.settings import CaptureSettings, RecordSettings
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.transcript_additions import TranscriptAdditions
@@ -55,11 +55,13 @@ class BackgroundDistilling:
         self._transcript_additions = transcript_additions
         self._contexts, self._clock, self._version = contexts, clock, version
         self._options = ImportOptions("", reader.projects.home, keep_raw_since=0, reads="memories")
+        self._record = RecordSettings()
         self._process = ReadingProcess()
         self._task: asyncio.Task[int] | None = None
 
-    def use(self, settings: CaptureSettings, verbosity: Verbosity) -> None:
+    def use(self, settings: CaptureSettings, record: RecordSettings, verbosity: Verbosity) -> None:
         """From now on."""
+        self._record = record
         self._options = replace(
             self._options,
             skip_tools=settings.skip_tools,
@@ -163,7 +165,10 @@ class BackgroundDistilling:
         count, path = 0, Path(transcript.path)
         if not path.is_file():
             return 0  # the client deletes old transcripts
-        options = self._options.of_memories(transcript.keep_raw_since)
+        options = replace(
+            self._options.of_memories(transcript.keep_raw_since),
+            keep_record_since=self._record.since_ms(self._clock()),
+        )
         try:
             for session in self._process.read(Request(path, options)):
                 if session.session_id == transcript.session_id:

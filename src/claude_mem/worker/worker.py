@@ -178,7 +178,9 @@ class Worker:
             self.reader.use(settings.capture, keeps_parts=settings.record.is_on)
             self.jobs.keeps_records = settings.record.is_on
             self.jobs.verbosity = settings.observer.verbosity
-            self.background_distilling.use(settings.capture, settings.observer.verbosity)
+            self.background_distilling.use(
+                settings.capture, settings.record, settings.observer.verbosity
+            )
             self.intake.event_seconds = settings.capture.event_seconds
             context = settings.context
             self.contexts.budget = context.tokens

@@ -47,6 +47,8 @@ class ImportOptions:
     # newest: sessions that are not among the newest get their memories later; record: all do;
     # memories: only these, of turns that are stored
     reads: Reads = "all"
+    # Of turns that get their memories later, the raw texts of events come with them.
+    raw_later: bool = False
     trust: TrustDialog = field(default_factory=TrustDialog)
     access: Access = field(default_factory=lambda: Access(is_import=True))
 
@@ -67,11 +69,12 @@ class ImportOptions:
             self.includes,
             verbosity=self.verbosity,
             distils=self.reads != "record",
+            raw_later=self.raw_later,
         )
 
     def of_memories(self, keep_raw_since: int) -> "ImportOptions":
         """To read what was imported without memories."""
-        return replace(self, reads="memories", keep_raw_since=keep_raw_since)
+        return replace(self, reads="memories", keep_raw_since=keep_raw_since, raw_later=False)
 
     @property
     def home_path(self) -> Path | None:
@@ -234,22 +237,24 @@ def _read_file(
 
 
 def _selected(session: PastSession, options: ImportOptions) -> PastSession:
-    turns = session.turns
-    if options.reads == "memories":
-        return replace(session, turns=tuple(map(_without_raw, map(_without_record, turns))))
-    if options.since_ms:
+    turns, is_stored = session.turns, options.reads == "memories"
+    if options.since_ms and not is_stored:
         turns = tuple(filter(options.includes_turn, turns))
     if options.keep_record_since > 0:
         turns = tuple(
             turn if turn.started_ms >= options.keep_record_since else _without_record(turn)
             for turn in turns
         )
-    return replace(session, turns=tuple(map(_without_raw, turns)))
+    turns = tuple(_without_raw(turn, raw_later=options.raw_later) for turn in turns)
+    if is_stored:
+        turns = tuple(replace(turn, record=()) for turn in turns)
+    return replace(session, turns=turns)
 
 
-def _without_raw(turn: PastTurn) -> PastTurn:
+def _without_raw(turn: PastTurn, *, raw_later: bool) -> PastTurn:
     """Less to copy to the process that stores it."""
-    events = tuple(event.without_raw(keeps_text=turn.keeps_raw) for event in turn.events)
+    keeps_text = turn.keeps_raw and not raw_later
+    events = tuple(event.without_raw(keeps_text=keeps_text) for event in turn.events)
     return replace(turn, events=events)
 
 

@@ -2,9 +2,10 @@
 
 Stored sessions stay stored, so an interrupted import can be run again.
 
-Distilling takes half of the time. The command therefore distils only the newest sessions of each
-project, of which the next contexts are made, and leaves the others to the worker
-(`worker/background_distilling.py`): `ImportOptions.reads`.
+Distilling takes half of the time, and half of the rest would be for the raw texts of recent
+events. The command therefore reads only the newest sessions of each project completely, of which
+the next contexts are made. The turns of the others get both from the worker
+(`worker/background_distilling.py`): `ImportOptions.reads`, `ImportOptions.raw_later`.
 """
 
 import logging
@@ -39,6 +40,7 @@ GROUP = 16  # sessions and files; the writer is faster than the readers, and wou
 # many as a context is made of, as long as they are a small part of the files.
 CONTEXT_SESSIONS = 20
 FEW_BYTES, LARGEST_SHARE = 4 * 1024 * 1024, 0.15
+OPEN_MS = 24 * 3_600_000  # before the end of the newest session: others may still be open
 _TAIL = 64 * 1024  # bytes at the end of a file that have its last time
 _TIMESTAMP = re.compile(rb'"timestamp" ?: ?"([0-9TZ:.+-]{10,40})"')
 OnFile = Callable[[Path, int], None]
@@ -143,9 +145,7 @@ def import_transcripts(
     sizes = dict(_changed(store, files, again, report, progress))
     options_of = dict.fromkeys(sizes, options)
     if options.reads == "newest":
-        newest = _newest_sessions(sizes, options.reader().projects)
-        options_of = dict.fromkeys(sizes, replace(options, reads="record"))
-        options_of |= dict.fromkeys(newest, replace(options, reads="all"))
+        options_of = _options_by_age(sizes, options)
     for item in read_all(sizes, options_of, processes):
         if isinstance(item, PastSession):
             writer.put(item)
@@ -232,13 +232,32 @@ def finish_transcript(store: Store, transcript: WaitingTranscript, verbosity: Ve
     return count
 
 
-def _newest_sessions(sizes: Mapping[Path, int], projects: Projects) -> set[Path]:
+def _options_by_age(sizes: Mapping[Path, int], options: ImportOptions) -> dict[Path, ImportOptions]:
+    """Of most sessions, memories and raw texts come later; of the newest, all comes at once, and of
+    those that may be open still, the raw texts: their hooks continue what is stored."""
+    ended = {path: _last_ms(path) for path in sizes}
+    open_since = max(ended.values(), default=0) - OPEN_MS
+    newest = _newest_sessions(sizes, ended, options.reader().projects)
+    of_newest, of_open, of_others = (
+        replace(options, reads="all"),
+        replace(options, reads="record"),
+        replace(options, reads="record", raw_later=True),
+    )
+    return {
+        path: of_newest if path in newest else of_open if ms >= open_since else of_others
+        for path, ms in ended.items()
+    }
+
+
+def _newest_sessions(
+    sizes: Mapping[Path, int], last_ms: Mapping[Path, int], projects: Projects
+) -> set[Path]:
     """The files of which the contexts of the next sessions are made."""
     sessions: dict[str, list[tuple[int, Path]]] = {}
     for path in sizes:
         directory = first_directory(path)
         key = projects.of(directory).key if directory else ""
-        sessions.setdefault(key, []).append((_last_ms(path), path))
+        sessions.setdefault(key, []).append((last_ms[path], path))
     ranked = sorted(
         (rank, -ms, path)
         for ended in sessions.values()

@@ -2,7 +2,8 @@
 
 Every event goes through the same `EventReader` as a hook's. For turns older than the retention of
 raw events, the fields that no observer uses are dropped first, so they need no redaction; of turns
-that are distilled later, also those that only the observer uses.
+that are distilled later, also those that only the observer uses. If their raw texts come with the
+memories (`raw_later`), the same holds for recent turns.
 """
 
 import json
@@ -93,6 +94,7 @@ class PastSessionReader:
     includes: Callable[[Project, str], bool] = lambda project, directory: True
     verbosity: Verbosity = "normal"
     distils: bool = True  # False: the turns get no memories yet
+    raw_later: bool = False  # nor the raw texts of their events
     transcript: Transcript = field(init=False)  # opened by sessions(): it may not be readable
     unreadable: int = 0  # payloads that the reader refused
     text_chars: int = 0  # length of all prompts and statements
@@ -145,20 +147,36 @@ class PastSessionReader:
         elif session.is_private:
             return
         session.now = max(session.now, event.at_ms or 0)
-        payload = event.payload
-        if session.now < self.keep_raw_since:
-            payload = _observed_fields(payload) if self.distils else _recorded_fields(payload)
+        payload = self._fields(event.payload, is_old=session.now < self.keep_raw_since)
         if self.reader.skips(event.kind, payload):
             return
         try:
             header = EventHeader(event.kind, session.now, session.directory, session.dialect)
-            read = self.reader.read_bare if is_bare(payload) else self.reader.read
-            session.events.append(read(header, payload))
+            session.events.append(self._read(header, payload))
         except (ValueError, BadInput):
             self.unreadable += 1
             return
         text = event.payload.get("prompt") or event.payload.get("statement")
         self.text_chars += len(text) if isinstance(text, str) else 0
+
+    def _fields(self, payload: Payload, *, is_old: bool) -> Payload:
+        if is_old:
+            return (_observed_fields if self.distils else _recorded_fields)(payload)
+        return _recorded_fields(payload, _all_fields) if self.raw_later else payload
+
+    def _read(self, header: EventHeader, payload: Payload) -> Event:
+        if is_bare(payload):
+            return self.reader.read_bare(header, payload)
+        try:
+            return self.reader.read(header, payload)
+        except (ValueError, BadInput):
+            # A value that is nested too deeply costs its texts, not the event: whether these are
+            # read now or later must not change which events a turn has.
+            rest = _recorded_fields(payload)
+            if rest is payload:
+                raise
+            read = self.reader.read_bare if is_bare(rest) else self.reader.read
+            return read(header, rest)
 
 
 @dataclass(slots=True)
@@ -285,7 +303,7 @@ def _observed_fields(payload: Payload) -> Payload:
         is_unread = isinstance(command, str) and not reads_output_of(command)
         if is_unread and not is_outcome_unknown(payload.get("tool_response")):
             return {**payload, "tool_response": None}
-    if name is None or name == "Bash" or name in TOOLS_WITH_PARTS:
+    if not isinstance(name, str) or name == "Bash" or name in TOOLS_WITH_PARTS:
         return payload
     if name not in (*EDITING, *RESEARCH_TOOLS, "Read"):
         return {**payload, "tool_input": None, "tool_response": None}
@@ -296,19 +314,28 @@ def _observed_fields(payload: Payload) -> Payload:
     }
 
 
-def _recorded_fields(payload: Payload) -> Payload:
-    """What the record needs, and what tells which turn started a task. The same payloads are
-    refused as if the turn was distilled: one that is nested may be."""
+def _all_fields(payload: Payload) -> Payload:
+    return payload
+
+
+def _recorded_fields(
+    payload: Payload, otherwise: Callable[[Payload], Payload] = _observed_fields
+) -> Payload:
+    """What the record needs, and what tells which turn started a task; `otherwise` gives what is
+    read to distil the turn. The same payloads are refused as then: one that is nested may be."""
     name, tool_input = payload.get("tool_name"), payload.get("tool_input")
-    if name is None or not payload.get("tool_use_id"):
-        return _observed_fields(payload)  # without an id, the fields are the key of the event
+    if not isinstance(name, str) or not payload.get("tool_use_id"):
+        return otherwise(payload)  # without an id, the fields are the key of the event
     if name in SUBAGENT_TOOLS and _is_flat(tool_input):
         return {**payload, "tool_input": {"description": tool_input.get("description")}}
     if name == "Bash" and _is_flat(tool_input) and IN_BACKGROUND_FIELD not in tool_input:
         response = payload.get("tool_response")
         if _is_flat(response) or isinstance(response, str | None):
             return _without_output(payload, tool_input)
-    return _observed_fields(payload) if name in TOOLS_WITH_PARTS else _bare(payload)
+    starts_task = isinstance(tool_input, dict) and IN_BACKGROUND_FIELD in tool_input
+    if starts_task or name in BACKGROUND_TOOLS or name in TOOLS_WITH_PARTS:
+        return otherwise(payload)
+    return _bare(payload)
 
 
 def _without_output(payload: Payload, tool_input: Payload) -> Payload:
