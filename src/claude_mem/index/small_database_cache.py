@@ -64,8 +64,9 @@ class SmallDatabase:
     ) -> tuple[list[PassageRow], dict[int, TurnRow]]:
         """As `passage_queries.passages_of_turns`, with their pieces."""
         held = self._passages
-        passages = [row for row in map(held.get, sorted(ids)) if row is not None]
-        turns = self._in_order(dict.fromkeys([row[0] >> PASSAGE_BITS for row in passages]), wrong)
+        present = [passage for passage in sorted(ids) if passage in held]
+        passages = [held[passage] for passage in present]
+        turns = self._in_order({passage >> PASSAGE_BITS: None for passage in present}, wrong)
         if wrong:
             passages = [row for row in passages if row[0] >> PASSAGE_BITS in turns]
         return passages, turns

@@ -71,8 +71,10 @@ def _read(
     if not numbers:
         return ()
     own_id = "t.id" if kind == "prompt" else "m.id"
+    # For each memory the turns before it are looked up: most of the time of the statement.
+    words = outside_words.OF_TURN if outside_words.is_any(connection) else "NULL"
     return connection.execute(
-        f"SELECT {columns}, {outside_words.OF_TURN}{_FROM[kind]}"
+        f"SELECT {columns}, {words}{_FROM[kind]}"
         f" WHERE {own_id} IN (SELECT value FROM json_each(?))",
         (json.dumps(numbers),),
     )

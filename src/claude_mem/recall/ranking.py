@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import NamedTuple
 
 from claude_mem.index.small_database_cache import SmallDatabase
@@ -66,6 +67,7 @@ class RankedTurn(NamedTuple):
         return NO_EVIDENCE if self.number is None else self.passages.evidence(self.number)
 
 
+_kind_of, _words_of = map(itemgetter, map(PassageRow._fields.index, ("kind", "words")))
 _ranked = partial(tuple.__new__, RankedTurn)  # as `_make`, without a call of Python for each
 
 
@@ -210,8 +212,8 @@ def passage_values(passages: EvidenceTable, weights: Weights = WEIGHTS) -> list[
         )
     ]
     return [
-        value * repeated if row.kind in REPETITIONS else value
-        for row, value in zip(passages.rows, values, strict=True)
+        value * repeated if kind in REPETITIONS else value
+        for kind, value in zip(map(_kind_of, passages.rows), values, strict=True)
     ]
 
 
@@ -231,9 +233,9 @@ def _shared_scores(
     shares |= {-far: share for far, share in enumerate(weights.previous_shares, 1)}
     brevity = {turn: half / (half + turns[turn].words) for turn in sharing}
     parts: dict[int, float] = {}  # as a neighbour without words gets them
+    known = parts.get
     for turn, distance, other in near.steps([turns[turn] for turn in sharing]):
-        part = shares[distance] * scores[turn] * brevity[turn]
-        parts[other] = parts.get(other, 0.0) + part
+        parts[other] = known(other, 0.0) + shares[distance] * scores[turn] * brevity[turn]
     unread = [other for other, part in parts.items() if other not in turns and part >= least]
     others = near.read(unread) if unread else {}
     shared: dict[int, float] = {}
@@ -272,7 +274,7 @@ class Booster:
         """Of each turn with its best passage."""
         weights, lengths, most = self.weights, self.lengths, MAX_LENGTH
         counts = [
-            turn.words if passage is None else passage.words
+            turn.words if passage is None else _words_of(passage)
             for turn, passage in zip(turns, passages, strict=True)
         ]
         factors = [lengths[words if words < most else most] for words in counts]

@@ -3,12 +3,11 @@ part of a passage that matches, short enough for that line."""
 
 import logging
 import sqlite3
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from itertools import accumulate
 from typing import Literal
 
 from claude_mem.errors import EmbedderError
@@ -317,58 +316,66 @@ def snippet_length(row: int) -> int:
 
 def snippet(text: str, stems: frozenset[str], length: int = SNIPPET_LENGTH) -> str:
     """About `length` characters around the place where most words have one of these stems."""
-    words = text.split()
-    line = " ".join(words)
+    line = " ".join(text.split())
     if len(line) <= length:
         return line
-    ends = _ends(words)
-    start, end = _best_window(ends, _hits(line, ends, stems), length)
-    before, after = "…" if start else "", "…" if end < len(words) else ""
-    return f"{before}{' '.join(words[start:end])}{after}"
+    start, end = _best_window(line, _hits(line, stems), length)
+    before, after = "…" if start else "", "…" if end < len(line) else ""
+    return f"{before}{line[start:end]}{after}"
 
 
 def mark_words(text: str, parsed: ParsedQuery) -> list[tuple[str, bool]]:
     """The text in pieces, and whether each is a word of the query."""
-    words = text.split()
-    ends = _ends(words)
-    hits = set(_hits(" ".join(words), ends, stems_of(parsed))) if words else set()
+    line = " ".join(text.split())
+    hits = {start for start, _ in _hits(line, stems_of(parsed))}
     parts: list[tuple[str, bool]] = []
-    for number, word in enumerate(words):
-        separator = " " if number else ""
-        if number in hits:
-            parts += [(separator, False), (word, True)]
+    for start, end in _words_of(line):
+        separator = " " if start else ""
+        if start in hits:
+            parts += [(separator, False), (line[start:end], True)]
         else:
-            parts.append((f"{separator}{word}", False))
+            parts.append((f"{separator}{line[start:end]}", False))
     return parts
-
-
-def _ends(words: Sequence[str]) -> list[int]:
-    """Where the next word begins, in the text on one line."""
-    return list(accumulate(map((1).__add__, map(len, words))))
 
 
 def holds_any(text: str, stems: frozenset[str]) -> bool:
     """Whether one of its words has one of these stems."""
-    words = text.split()
-    return bool(words) and bool(_hits(" ".join(words), _ends(words), stems))
+    return bool(_hits(" ".join(text.split()), stems))
 
 
-def _hits(line: str, ends: Sequence[int], stems: frozenset[str]) -> list[int]:
-    """The numbers of the words whose stem is one of these, in order."""
+# Words of a line are separated by one space each. A word is given by where it starts and ends.
+WordPlace = tuple[int, int]
+
+
+def _words_of(line: str) -> Iterator[WordPlace]:
+    start = 0
+    for word in line.split():
+        yield start, start + len(word)
+        start += len(word) + 1
+
+
+def _hits(line: str, stems: frozenset[str]) -> list[WordPlace]:
+    """The words whose stem is one of these, in order."""
     beginnings = _beginnings(stems)
     lower = line.lower()
-    words = () if line.isascii() else enumerate(line.split(" "))
+    words = () if line.isascii() else _words_of(line)
+    likely: set[WordPlace]
     if len(lower) == len(line):  # so that their places are the same
-        likely = {bisect_right(ends, at) for text in beginnings for at in _places(lower, text)}
-        likely.update(number for number, word in words if not word.isascii())
+        likely = {_word_at(line, at) for text in beginnings for at in _places(lower, text)}
+        likely.update((start, end) for start, end in words if not line[start:end].isascii())
     else:
         likely = {
-            number
-            for number, word in words
+            (start, end)
+            for start, end in words
+            for word in (line[start:end],)
             if not word.isascii() or any(text in word.lower() for text in beginnings)
         }
-    numbers = sorted(likely)
-    return [n for n in numbers if stems & _stems(line[ends[n - 1] if n else 0 : ends[n] - 1])]
+    return [(at, end) for at, end in sorted(likely) if not stems.isdisjoint(_stems(line[at:end]))]
+
+
+def _word_at(line: str, at: int) -> WordPlace:
+    end = line.find(" ", at)
+    return line.rfind(" ", 0, at) + 1, end if end >= 0 else len(line)
 
 
 @lru_cache(maxsize=64)
@@ -394,21 +401,31 @@ def _stems(word: str) -> frozenset[str]:
     return frozenset(stems)
 
 
-def _best_window(ends: Sequence[int], hits: Sequence[int], length: int) -> tuple[int, int]:
+def _best_window(line: str, hits: Sequence[WordPlace], length: int) -> WordPlace:
     """The words from one to another that hold the most hits and fit; of equals the first.
 
     Such a window begins the text, or it is the first that reaches as far as one of the hits.
     """
-    best, best_hits = (0, len(ends)), -1
-    for start in (0, *(_first_start(ends, hit, length) for hit in hits)):
-        before = ends[start - 1] if start else 0
-        end = max(start + 1, bisect_right(ends, before + length))
-        count = bisect_left(hits, end) - bisect_left(hits, start)
+    starts_of_hits = [start for start, _ in hits]
+    best, best_hits = (0, len(line)), -1
+    for start in (0, *(_first_start(line, hit, length) for hit in hits)):
+        end = _last_end(line, start, length)
+        count = bisect_left(starts_of_hits, end) - bisect_left(starts_of_hits, start)
         if count > best_hits:
             best, best_hits = (start, end), count
     return best
 
 
-def _first_start(ends: Sequence[int], last: int, length: int) -> int:
+def _first_start(line: str, last: WordPlace, length: int) -> int:
     """Of the words up to this one that fit, the first."""
-    return min(last, bisect_left(ends, ends[last] - length) + 1)
+    start, end = last
+    space = line.find(" ", max(0, end - length), start)
+    return space + 1 if space >= 0 else start
+
+
+def _last_end(line: str, start: int, length: int) -> int:
+    """Of the words from this start that fit, the end of the last; that of the first if none do."""
+    if len(line) < start + length:
+        return len(line)
+    end = line.rfind(" ", start, start + length)
+    return end if end >= 0 else _word_at(line, start)[1]

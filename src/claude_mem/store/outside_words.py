@@ -7,6 +7,8 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
+from claude_mem.store.read_moments import read_once
+
 LATEST_TURNS = 1_000  # of a project, for its context
 EARLIER_TURNS = 20  # of a session: what the agent read there it may repeat later
 
@@ -30,6 +32,11 @@ OF_TURN = (
     " WHERE o.turn_id IN (SELECT e.id FROM user_prompts e WHERE e.session_id = t.session_id"
     f" AND e.id <= t.id ORDER BY e.id DESC LIMIT {EARLIER_TURNS}))"
 )
+
+
+@read_once
+def is_any(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM outside_words LIMIT 1").fetchone() is not None
 
 
 def of_turns(connection: sqlite3.Connection, turn_ids: Sequence[int]) -> dict[int, frozenset[str]]:

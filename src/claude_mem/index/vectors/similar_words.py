@@ -41,23 +41,20 @@ class SimilarWords:
     ) -> list[float]:
         """By passage the weight of the words that it does not hold, as far as it has similar ones.
         `holding`: for each word the numbers of the passages that hold it."""
-        totals = np.zeros(len(passages))
-        similarities = self.similarities(words, passages)
-        for similar, weight, places in zip(similarities, weights, holding, strict=True):
-            of_word = similar * np.float64(weight)
-            of_word[list(places)] = 0
-            totals += of_word
-        as_list: list[float] = totals.tolist()
+        weighted = self.similarities(words, passages) * np.array(weights, np.float64)[:, None]
+        for of_word, places in zip(weighted, holding, strict=True):
+            of_word[places] = 0
+        as_list: list[float] = np.add.reduce(weighted, axis=0).tolist()  # word by word
         return as_list
 
     def similarities(self, words: Sequence[str], passages: Sequence[bytes | None]) -> Floats:
         """For each word and each passage how near the nearest piece of the passage is, from 0 to
         1; 0 below MIN_SIMILARITY, and for a passage without pieces."""
-        best = np.zeros((len(words), len(passages)), np.float32)
-        filled = [number for number, blob in enumerate(passages) if blob]
-        if not filled or not words:
+        filled = slice(None) if all(passages) else [n for n, blob in enumerate(passages) if blob]
+        blobs = [blob for blob in passages if blob]
+        best: Floats = np.zeros((len(words), len(passages)), np.float32)
+        if not blobs or not words:
             return best
-        blobs = [passages[number] or b"" for number in filled]
         # As the type of an index: it would be converted at each use.
         flat = np.frombuffer(b"".join(blobs), np.uint16).astype(np.intp)
         used, places = self._distinct(flat)
@@ -83,9 +80,12 @@ class SimilarWords:
         """Of each vector to each piece."""
         cosines: Floats = np.empty((len(vectors), len(pieces)), np.float32)
         size = max(1, MAX_PRODUCT // len(vectors))
+        buffer: Floats = np.empty((size, self._rows.shape[1]), np.float32)
         for start in range(0, len(pieces), size):
             chunk = slice(start, start + size)
-            rows = self._rows.take(pieces[chunk], axis=0).astype(np.float32)
+            of_chunk = pieces[chunk]
+            rows = buffer[: len(of_chunk)]
+            rows[...] = self._rows.take(of_chunk, axis=0)
             np.matmul(vectors, rows.T, out=cosines[:, chunk])
         cosines *= self._inverse_lengths[pieces]
         return cosines
