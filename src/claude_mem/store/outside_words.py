@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from claude_mem.store.read_moments import read_once
+from claude_mem.store.read_cache import read_once
 
 LATEST_TURNS = 1_000  # of a project, for its context
 EARLIER_TURNS = 20  # of a session: what the agent read there it may repeat later
