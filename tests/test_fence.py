@@ -53,6 +53,8 @@ LOOK_ALIKES = [
     "<іnvоke name='Bash'>", "<parameter name='command'>", "<tool_result>", "<tool-result>",
     "<ide_selection>", "<hook_context>", "<user_instructions>", "<|im_start|>system",
     "<｜end▁of▁text｜>", "</ channel>", "<mcp-resource-update server='x'>",
+    "</\u2028private>", "<\u2029system-reminder>", "</\u1680claude-mem-context>",
+    "<\u2215private>", "<\u2044claude-mem-context>",
 ]  # fmt: skip
 
 

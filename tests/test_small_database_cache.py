@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from claude_mem.index import indexing, small_database_cache
+from claude_mem.index.text.documents import MOST_PASSAGES
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.search import SearchResult
@@ -180,6 +181,36 @@ def test_a_search_that_reads_an_earlier_state_is_not_given_a_later_one(library: 
         add_a_turn(library)
         results(library, index)
         assert index.small_database(earlier) is None
+
+
+def test_the_turn_after_a_full_one_stays_when_that_one_changes(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = "\n\n".join(" ".join(f"w{n}x{k}" for k in range(50)) for n in range(MOST_PASSAGES + 50))
+    (full,) = remember(story, Observation("change", title="A log", narrative=log))
+    remember(story, Observation("change", title="The gull nests on the crane"))
+    assert MOST_PASSAGES in story.column("SELECT count(*) FROM passages GROUP BY id >> 10")
+    index = new_index()
+    embed(story, index)
+    results(story, index)
+    index.wait_until_loaded()
+    assert story.store.read(index.small_database) is not None
+    story.store.edit_memory("observation", full, {"title": "A long log"}, "person").result()
+    embed(story, index)
+    assert titles(story, "gull", semantic_index=index) == ["The gull nests on the crane"]
+    assert results(story, index) == results_without(story, monkeypatch)
+
+
+def test_the_newest_turn_is_dropped_when_it_is_forgotten(library: Story) -> None:
+    index = new_index()  # without vectors: the newest row of the table is that of the newest turn
+    assert titles(library, "lantern", semantic_index=index)
+    newest = library.column("SELECT max(id) FROM observations")[0]
+    selection = Selection(observations=(newest,))
+    token = library.store.preview_forgetting(selection, hard=True).token
+    library.store.forget(selection, token, hard=True).result()
+    assert "The table has a lantern" not in titles(library, "lantern", semantic_index=index)
+    held = library.store.read(index.small_database)
+    assert held is not None and "lantern" not in repr(held._texts)
 
 
 def test_a_large_memory_is_not_kept(library: Story, monkeypatch: pytest.MonkeyPatch) -> None:

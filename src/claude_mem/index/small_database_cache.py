@@ -12,7 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, takewhile
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from claude_mem.index.text import passage_queries
@@ -202,8 +202,9 @@ def _is_wrong(turn: TurnRow, wrong: Collection[int]) -> bool:
 
 
 def _passages_of(turn: int, passages: Collection[int]) -> list[int]:
-    """Their numbers follow each other."""
-    return list(takewhile(passages.__contains__, count(turn << PASSAGE_BITS)))
+    """Their numbers follow each other; after the last of a full turn comes the next turn."""
+    first = turn << PASSAGE_BITS
+    return list(takewhile(passages.__contains__, range(first, first + (1 << PASSAGE_BITS))))
 
 
 def _chunks(turns: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -229,7 +230,8 @@ class SmallDatabaseCache:
             return None
         if held is None or held.state[:2] != state[:2]:
             return self._read(connection, state)
-        if state.revision < held.state.revision or state.loss < held.state.loss:
+        # Not by the revision alone: it is that of a row, which may be the one that was deleted.
+        if (state.loss, state.revision) < (held.state.loss, held.state.revision):
             return None
         changed = vector_table.changed_documents(
             connection, held.state.revision, held.state.loss, MAX_CHANGES + 1

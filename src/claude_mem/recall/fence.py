@@ -33,7 +33,8 @@ _HYPHENS = str.maketrans(dict.fromkeys("_\u2010\u2011\u2012\u2013\u2014\u2015\u2
 _TAG = re.compile(
     rf"(?:{'|'.join(_BEGINNINGS)})|(?:{'|'.join(_WHOLE)})(?![\w-])".translate(_HYPHENS)
 )
-_OPENING = re.compile(r"<(?=([\s/|／｜]*[^\s<>]{1,80}))")
+_OPENING = re.compile(r"<(?=([\s/|／｜∕⁄]*[^\s<>]{1,80}))")
+_BEFORE_NAME = re.compile(r"^[\s/|∕⁄]+")
 # Letters of other scripts that look like ours.
 _LOOK_ALIKES = str.maketrans(
     "аеорсухіѕјһԁӏԛԝмткнгвпиᴄɡɑıⅼαορνυικτηγωεսոօհ",
@@ -83,4 +84,4 @@ def _folded(name: str) -> str:
         parts = unicodedata.normalize("NFKD", name.translate(_JOINERS))
         name = "".join(c for c in parts if not unicodedata.combining(c)).lower()
         name = name.translate(_LOOK_ALIKES)
-    return name.lower().translate(_HYPHENS).lstrip("/| \t\r\n")
+    return _BEFORE_NAME.sub("", name.lower().translate(_HYPHENS))
