@@ -2,7 +2,11 @@
 
 from claude_mem.observer.local.titles import (
     LONGEST_EDIT,
+    TitleCandidate,
+    TitleSource,
+    after_file,
     from_edits,
+    main_file,
     of_changed_files,
     of_created_files,
 )
@@ -82,3 +86,24 @@ def test_a_title_is_never_too_long() -> None:
     old, new = "a" * 70, "b" * 70
     assert title_of("lamp.py", old, new) == ""
     assert len(title_of("lamp.py", "", f"def {'a' * 50}(): ...\n")) <= LONGEST_EDIT
+
+
+def said(text: str, source: TitleSource = "final") -> TitleCandidate:
+    return TitleCandidate(text, source, "all", 0, 0, is_question=False, named_text=text)
+
+
+def test_a_clause_that_was_said_gets_the_file_of_its_edits() -> None:
+    files = replaced("pier/lamp.py", "blink(1)", "blink(2)").values()
+    text = "The `Relay` waits for the horn"
+    assert after_file(said(text), files) == "lamp.py: the `Relay` waits for the horn"
+    assert after_file(said(text, "commit"), files) == text
+    assert after_file(said(text), ()) == text
+    for named in ("The `Relay` of bell.go waits", "Horn: the `Relay` waits", "The `Lamp` waits"):
+        assert after_file(said(named), files) == named
+
+
+def test_the_file_of_a_clause_is_a_test_only_if_no_other_was_edited() -> None:
+    test = replaced("tests/test_horn.py", "blink(1)", "blink(2)")
+    files = [*test.values(), *replaced("lamp.py", "blink(1)", "blink(2)").values()]
+    assert main_file(files) == "lamp.py"
+    assert main_file(test.values()) == "test_horn.py"

@@ -142,7 +142,9 @@ def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
         yield from (each.title.text for each in ranked if tells_stopped_commit(each.title.text))
     files = evidence.files.values()
     least = CLEAR_OF_EDITS if files else CLEAR
-    yield from (each.title.text for each in ranked if each.is_clearer_than(least))
+    yield from (
+        titles.after_file(each.title, files) for each in ranked if each.is_clearer_than(least)
+    )
     yield titles.from_edits(files)
     yield titles.from_plan(evidence.request.plan_title)
     yield titles.of_created_files(files)

@@ -33,6 +33,7 @@ from claude_mem.observer.local.titles import (
     TitleSource,
     file_before,
     from_request,
+    main_file,
     with_subject,
     without_lead,
 )
@@ -148,16 +149,11 @@ def subject_of(evidence: TurnEvidence) -> str:
     if issue := _ISSUE.search(evidence.request.text):
         return f"Issue {issue[0]}"
     if evidence.files:
-        most = max(evidence.files.values(), key=lambda w: (not _is_test(w.path), len(w.sources)))
-        return most.path.replace("\\", "/").rsplit("/", 1)[-1]
+        return main_file(evidence.files.values())
     names = [name for name in _CODE.findall(evidence.final) if _is_subject(name)]
     most_named = max(names, key=names.count, default="")
     is_topic = names.count(most_named) >= FEWEST_MENTIONS or most_named in evidence.request.text
     return most_named if is_topic else ""
-
-
-def _is_test(path: str) -> bool:
-    return "test" in path.lower()
 
 
 def _is_subject(name: str) -> bool:

@@ -138,6 +138,7 @@ _TAIL = re.compile(
     r"|can you (?:fix|check) (?:it|this)|bitte|merci|corrige ça)\W*$",
     re.IGNORECASE,
 )
+_FILE_IN_TEXT = re.compile(r"\w\.[a-z]{1,6}\b|/")
 _LOWER_CASE_NAME = re.compile(r"[a-z]+[A-Z_./(0-9-]")
 
 
@@ -250,6 +251,15 @@ def of_created_files(files: Collection[FileWork]) -> str:
     return of_changed_files(files) if all(work.created for work in files) else ""
 
 
+def main_file(files: Collection[FileWork]) -> str:
+    """The name of the file with the most edits; of a test only if nothing else was edited."""
+    return file_name(max(files, key=lambda w: (not is_test(w.path), len(w.sources))).path)
+
+
+def is_test(path: str) -> bool:
+    return "test" in path.lower()
+
+
 def _by_weight(files: Collection[FileWork]) -> list[FileWork]:
     return sorted(files, key=lambda work: ("test" in work.path.lower(), -len(work.sources)))
 
@@ -314,6 +324,7 @@ TITLES: tuple[TitleSource, ...] = ("commit", "pull request", "request heading", 
 SPOKEN: tuple[TitleSource, ...] = (
     "final", "request", "statement", "report", "final heading", "emphasis", "announcement",
 )  # fmt: skip
+_SAID: tuple[TitleSource, ...] = ("final", "statement", "report", "announcement", "emphasis")
 # How much of its text a candidate is.
 Cut = Literal["all", "first clause", "later clause", "clauses", "start", "scope", "subject"]
 CUTS: tuple[Cut, ...] = get_args(Cut)
@@ -441,6 +452,19 @@ def _after(subject: str, candidate: TitleCandidate) -> TitleCandidate | None:
     text = _without_second_label(f"{subject.rstrip(' :-–—')}: {lower_first(text)}")
     text = as_title(text, LONGEST_SENTENCE)
     return candidate._replace(text=text, cut="subject") if text else None
+
+
+def after_file(candidate: TitleCandidate, files: Collection[FileWork]) -> str:
+    """A clause that was said in a turn with edits, after the file they are about: readers asked
+    where it belongs even where it names a symbol."""
+    text = candidate.text
+    if candidate.source not in _SAID or not files or ": " in text or _FILE_IN_TEXT.search(text):
+        return text
+    file = main_file(files)
+    if file.partition(".")[0].lower() in text.lower():
+        return text
+    placed = _after(file, candidate)
+    return placed.text if placed is not None else text
 
 
 def _without_second_label(title: str) -> str:
