@@ -124,6 +124,15 @@ def test_a_snippet_shows_the_words_of_the_query_whatever_is_around_them(mark: st
     assert "the Ballast pump" in snippet(text, frozenset({"ballast", "pump"}))
 
 
+def test_a_snippet_is_cut_between_words() -> None:
+    stems = frozenset({"pump"})
+    assert snippet("a pump", stems, 6) == "a pump"
+    assert snippet("rope rope pump rope", stems, 10) == "…rope pump…"
+    assert snippet("rope rope pump", stems, 10) == "…rope pump"
+    assert snippet(f"{'x' * 30} pump", stems, 10) == "…pump"
+    assert snippet(f"{'x' * 30} rope", stems, 10) == f"{'x' * 30}…"
+
+
 def test_what_was_said_is_found_though_no_memory_holds_it(story: Story) -> None:
     remember(story, "Mended the lamp", session="a")
     parts = (RecordPart("statement", "agent", "The breaker trips at 40 amperes on the pier."),)
