@@ -112,8 +112,8 @@ def _search(medians: Medians, images: Path) -> str:
 The same memories in both databases (observations, a summary for every four, prompts), asked over
 HTTP with one connection. *Ours* has no record and no vectors here, so that it does the same work as
 the npm package: full text over memories. *As shipped* also searches what was said in each turn, and
-by meaning. The npm package needs all words of a query in one memory; ours ranks memories that have
-some of them. CPU is that of the worker. The number at the end of a row is the number of
+by meaning. The npm package requires all words of a query in one memory; ours ranks memories that
+have some of them. CPU is that of the worker. The number at the end of a row is the number of
 observations; with a million, ours is measured alone. Above 300,000
 passages, search does not read all matches of common words, so the rows of such memories are not
 comparable with those of smaller ones.

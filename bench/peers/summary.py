@@ -39,7 +39,8 @@ LINES = (
          "of 60 accepted tool uses, part of a memory", "tool uses"),
     Line("tool uses stored under `claude -p`, of 3", "sessions", "tool uses stored, of 3",
          "per run"),
-    Line("requests to a model for such a session", "sessions", "requests to a model", "per run"),
+    Line("requests to a model for that `claude -p` session", "sessions", "requests to a model",
+         "per run"),
     Line("private memory of an idle worker", "footprint", "private memory when idle", "MB"),
     Line("installed with dependencies", "footprint", "installed with its dependencies", "MB"),
     Line("database, full text only, {size} observations", "search", "database, {size}",
@@ -66,7 +67,7 @@ def _text(results: Results) -> str:
     return f"""
 {table}
 
-Medians (of `claude -p`: means) of alternating runs on one shared machine with {cores} cores,
+Medians (means for `claude -p`) of alternating runs on one shared machine with {cores} cores,
 {hooks.get("date", "")}: {named}.
 `make bench-peers` measures it again. [All figures](docs/benchmarks.md).
 

@@ -52,7 +52,7 @@ def _codes(names: Iterable[str]) -> str:
 _FILTERS = (
     Parameter(
         "project",
-        f'a name or key; for an agent, that of its session by default, and `"{ALL_PROJECTS}"` for'
+        f'a name or key (default for agents: the project of the session); `"{ALL_PROJECTS}"`:'
         " all projects",
         for_model=f'name; default: this one, "{ALL_PROJECTS}": all',
     ),
@@ -187,7 +187,9 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
         ),
         Parameter("concepts", "comma-separated"),
         Parameter("files", "files that it is about; comma-separated"),
-        Parameter("project", "name or key of an existing project (default: that of the session)"),
+        Parameter(
+            "project", "name or key of an existing project (default: the project of the session)"
+        ),
     ),
     "edit_memory": (
         Parameter(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Show the context of the next session in this directory.")
-@click.option("--project", help="Project name or key (default: that of this directory).")
+@click.option("--project", help="Project name or key (default: the project of this directory).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def context(project: str | None, as_json: bool) -> None:
     """Show the context that the next session in this directory gets.

@@ -16,6 +16,7 @@ from claude_mem.server.client import request
 from claude_mem.store.editing import FIELDS
 from claude_mem.types import OBSERVATION_TYPES, Json
 
+_PARTICIPLES = ("investigated", "learned", "completed")  # "New learned" needs a noun
 _HELP = {
     "type": f"New type: {', '.join(OBSERVATION_TYPES)}.",
     "fact": "New fact; replaces all facts; can be repeated.",
@@ -23,6 +24,9 @@ _HELP = {
     "subject": "What the fact is about: a question, a purpose, the command that fails.",
     "value": "The rule, the answer, or the command that works.",
     "scope": "Folder that the fact is limited to; empty for the whole project.",
+    **{name: f'New text of "{name}"; "" removes it.' for name in _PARTICIPLES},
+    "next_steps": 'New next steps; "" removes them.',
+    "notes": 'New notes; "" removes them.',
 }
 _OPTIONS = {"facts": "fact", "concepts": "concept"}
 
@@ -38,7 +42,7 @@ def field_options(*kinds: str) -> Callable[[Callable[..., None]], Callable[..., 
     def add(command: Callable[..., None]) -> Callable[..., None]:
         for name in reversed(names):
             option = _OPTIONS.get(name, name)
-            text = _HELP.get(option) or f'New text of "{option.replace("_", " ")}"; "" removes it.'
+            text = _HELP.get(option) or f'New {option}; "" removes it.'
             command = click.option(
                 f"--{option.replace('_', '-')}", name, multiple=name in _OPTIONS, help=text
             )(command)
@@ -74,10 +78,10 @@ def edit(settings: Settings, /, id_: str, as_json: bool, **fields: Any) -> None:
 def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
     """Show a memory or fact in the contexts of its project.
 
-    ID is that of an observation (12), a summary (S3), a prompt (P4) or a fact (F5).
+    ID is an observation (12), a summary (S3), a prompt (P4) or a fact (F5).
 
-    Of pinned memories, the latest ten are shown, as far as the budget of a context allows.
-    Observers and imports do not overwrite them, and no later statement replaces a pinned fact.
+    A context shows the ten newest pinned memories, if they fit its budget. Observers and imports
+    do not overwrite pinned memories, and no later statement replaces a pinned fact.
     """
     refuse_agents()
     memory = change_memory(settings, id_, "pin", undo)
@@ -92,7 +96,7 @@ def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
 def wrong(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
     """Mark a memory or fact as wrong.
 
-    ID is that of an observation (12), a summary (S3), a prompt (P4) or a fact (F5).
+    ID is an observation (12), a summary (S3), a prompt (P4) or a fact (F5).
 
     It stays in the database, but contexts, hints and searches leave it out. `claude-mem search
     --wrong` shows it.

@@ -29,8 +29,8 @@ def export(
     """Write memories to FILE (default: standard output).
 
     The output has one JSON object per line; only you can read FILE. Exporting the same memories
-    twice gives identical files. `claude-mem import --own FILE` restores it, here or on another
-    machine.
+    twice gives identical files. `claude-mem import --own FILE` restores the memories, here or on
+    another machine.
     """
     to_file = str(file) != "-"
     if to_file:

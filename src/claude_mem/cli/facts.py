@@ -31,7 +31,7 @@ ALL_PROJECTS = "*"
 @click.group(invoke_without_command=True)
 @click.option(
     "--project",
-    help='Project name or key (default: that of this directory); "*": all projects.',
+    help='Project name or key (default: the project of this directory); "*": all projects.',
 )
 @click.option("--kind", help=f"{', '.join(FACT_KINDS)}; separate several with commas.")
 @click.option("--status", help=f"{', '.join(FACT_STATUSES)}; separate several with commas.")
@@ -48,7 +48,7 @@ def facts(context: click.Context, /, as_json: bool, **options: Any) -> None:
     \b
     claude-mem facts --kind rule --status candidate
     claude-mem facts confirm 5     the fact holds from now on
-    claude-mem facts reject 5      the fact is wrong, and stays wrong if it is stated again
+    claude-mem facts reject 5      mark the fact as wrong, even if it is stated again
 
     Facts that hold come first, then candidates, then facts that were replaced or are wrong.
     """

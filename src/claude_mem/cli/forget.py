@@ -38,7 +38,7 @@ logs, hook payloads that could not be read, and copies of damaged databases."""
 @click.option(
     "--undo",
     is_flag=True,
-    help="Restore what was forgotten last, or what belongs to a token (the argument).",
+    help="Restore the last forgotten memories, or those of the token given as argument.",
 )
 @click.option("--list", "list_", is_flag=True, help="List what can be restored.")
 @json_option
@@ -64,8 +64,8 @@ def forget(
 
     Shows a preview first. Forgotten memories disappear at once from search, exports and contexts,
     and can be restored for a day (CLAUDE_MEM_UNDO_HOURS). A forgotten session is not recorded
-    again. With --hard they cannot be restored: their text is removed from every file in the data
-    directory, backups included.
+    again. With --hard, forgotten memories cannot be restored: their text is removed from every
+    file in the data directory, backups included.
     """
     params: dict[str, Json] = {
         name: value for name, value in selection.items() if value is not None

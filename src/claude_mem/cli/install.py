@@ -46,8 +46,8 @@ SCOPES = ("user", "project")
 @click.option(
     "--scope",
     type=click.Choice(SCOPES),
-    help="For the user or only for this project. For Claude Code: write hooks into settings.json "
-    "instead of installing the plugin.",
+    help="Install for the user or only for this project. For Claude Code, this writes hooks to "
+    "settings.json instead of installing the plugin.",
 )
 @click.option(
     "--agent",
@@ -94,7 +94,7 @@ def install(
 
     For Claude Code, without --scope it installs a plugin with Claude Code's plugin command. With
     --scope it adds hooks to ~/.claude/settings.json (user) or ./.claude/settings.json (project)
-    and registers the MCP server. Installing in one way removes an installation in the other way.
+    and registers the MCP server. Each way replaces the other.
     """
     layout = settings.layout
     others = chosen_agents(agents)

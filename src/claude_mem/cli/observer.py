@@ -38,7 +38,7 @@ from claude_mem.worker.observer_status import describe, format_spending, has_spe
 @click.option(
     "--replies",
     is_flag=True,
-    help="Show the stored replies of models with text that is not in the memories.",
+    help="Show stored model replies that contain text missing from the memories.",
 )
 @click.option("--answers", is_flag=True, hidden=True, help="The earlier name of --replies.")
 @json_option

@@ -23,7 +23,7 @@ from claude_mem.types import OBSERVATION_TYPES
 @click.option(
     "--file", "files", multiple=True, help="File that the memory is about; can be repeated."
 )
-@click.option("--project", help="Project name or key (default: that of this directory).")
+@click.option("--project", help="Project name or key (default: the project of this directory).")
 @json_option
 @click.pass_obj
 def remember(

@@ -31,7 +31,10 @@ from claude_mem.types import Json
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--record", "with_record", is_flag=True, help="Also show the full text of the turn.")
 @click.option(
-    "--words", default="", help="Show only the passages most likely to answer this question."
+    "--words",
+    metavar="QUESTION",
+    default="",
+    help="Show only the passages most likely to answer this question.",
 )
 @json_option
 @click.pass_obj
@@ -45,7 +48,7 @@ def show(
     claude-mem show S3           a summary
     claude-mem show P4           a prompt
     claude-mem show T6           a turn that another machine of your team recorded
-    claude-mem show session 5    a session with all its memories; the id is that of
+    claude-mem show session 5    a session with all its memories, by its id from
                                  `claude-mem sessions` or the agent's session id
     """
     with open_reader(settings) as store:

@@ -114,7 +114,7 @@ def share(settings: Settings, project: str, record: bool, from_now: bool) -> Non
 @json_option
 @click.pass_obj
 def status(settings: Settings, as_json: bool) -> None:
-    """Show the team, the shared projects and what waits to be sent."""
+    """Show the team, the shared projects and what is waiting to be sent."""
     from claude_mem.team.client import outbox
     from claude_mem.team.client.remote import ask_blocking
 
@@ -186,7 +186,7 @@ def leave(settings: Settings) -> None:
     "--all",
     "everything",
     is_flag=True,
-    help="Send all turns of all shared projects, not only those that wait.",
+    help="Send all turns of all shared projects, not only the waiting ones.",
 )
 @click.pass_obj
 def push(settings: Settings, everything: bool) -> None:
@@ -231,7 +231,7 @@ def sync(settings: Settings) -> None:
 
 
 @team.command()
-@click.option("--name", default="", help="Which machine it is for.")
+@click.option("--name", default="", help="Name of the machine.")
 @click.option("--revoke", metavar="ID", help="Revoke a token instead.")
 @click.option("--list", "listing", is_flag=True, help="List your tokens instead.")
 @click.option(
@@ -402,7 +402,7 @@ def _database(database_url: str | None) -> str:
               help="Number of server processes (default 1).")  # fmt: skip
 @click.option("--certificate", type=click.Path(exists=True), help="A TLS certificate (PEM).")
 @click.option("--key", type=click.Path(exists=True), help="The key of the certificate.")
-@click.option("--no-migrate", is_flag=True, help="Leave the schema as it is.")
+@click.option("--no-migrate", is_flag=True, help="Do not migrate the database.")
 def serve(
     database_url: str | None,
     listen: str,

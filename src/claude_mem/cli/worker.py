@@ -26,7 +26,10 @@ def worker() -> None:
 @json_option
 @click.pass_obj
 def start(settings: Settings, as_json: bool) -> None:
-    """Start the worker unless it is running. An older version is replaced, a newer one is not."""
+    """Start the worker unless it is running.
+
+    Replaces a running older version, but not a newer one.
+    """
     _record(settings)
     stats, started = client.start(settings.layout, os.environ)
     _print_state(stats, as_json, "started" if started else "already running")

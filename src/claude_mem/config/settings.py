@@ -380,8 +380,8 @@ class Settings:
 DATA_DIR = Setting(
     "CLAUDE_MEM_DATA_DIR",
     "~/.claude-mem",
-    "directory for all data; only from the environment, for commands and claude-mem install, "
-    "which writes it into the hooks; not inside a repository",
+    "directory for all data; set in the environment only; claude-mem install writes it into the "
+    "hooks; must not be inside a repository",
     needs_restart=True,
 )
 _SECTIONS: dict[str, type[Any]] = {
