@@ -14,10 +14,12 @@ from claude_mem.index import indexing
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.vectors import semantic
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.candidates import Depth
+from claude_mem.recall.candidates import READ_OF_FEW_WORDS, SEARCH, Depth, collect
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
+from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.related import RelatedQuery, related
 from claude_mem.recall.search import SearchResult
+from claude_mem.recall.weights import WEIGHTS
 from claude_mem.server import client
 from claude_mem.store import Store
 from claude_mem.types import Observation, Project
@@ -138,6 +140,23 @@ def test_few_that_pass_a_filter_are_found_behind_many_that_do_not(
         remember(story, Observation("change", REDIRECT), session="second")
     only = Filters(types=("decision",))
     assert titles(story, "signin circle", only, new_index()) == ["password again"]
+
+
+@pytest.mark.parametrize(
+    ("query", "read"),
+    [("gulls pier harbour", READ_OF_FEW_WORDS), ("which gulls at which pier?", SEARCH.read)],
+)
+def test_fewer_passages_are_compared_with_keywords_than_with_a_question(
+    story: Story, query: str, read: int
+) -> None:
+    for number in range(SEARCH.read):
+        remember(story, f"gulls of pier {number}", session=f"gulls{number}")
+
+    def work(connection: sqlite3.Connection) -> int:
+        parsed = parse_query(query, datetime.now(UTC))
+        return len(collect(connection, parsed, Filters(), 3, WEIGHTS).passages.rows)
+
+    assert story.store.read(work) == read
 
 
 @pytest.mark.parametrize(("by_words", "is_first"), [(4, False), (32, True)])

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 MANY = 2_000
 FEW = 4  # words
+FEW_WORDS = 3  # of a query: keywords, not a question
+READ_OF_FEW_WORDS = 80  # passages; more made no answer better
 NO_COSINE = 2.0  # is near to nothing
 # Columns of many passages: an attribute of each takes three times as long.
 _id_of, _terms_of, _pieces_of = map(
@@ -144,7 +146,10 @@ def collect(
     has of these passages already."""
     depth = depth or SEARCH
     terms = look_up_terms(connection, parsed, cached) if terms is None else terms
-    by_vector, read = max(depth.by_vector, 2 * count), max(depth.read, 2 * count)
+    by_vector, read = max(depth.by_vector, 2 * count), depth.read
+    if len(parsed.text.split()) <= FEW_WORDS:
+        read = min(read, READ_OF_FEW_WORDS)
+    read = max(read, 2 * count)
     # Only a search by meaning as well can prefer one that many others outrank by words.
     limit = max(depth.by_words if semantic_index is not None else read, by_vector)
     condition = turn_condition(filters)
