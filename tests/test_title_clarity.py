@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer.local import learned_trees
+from claude_mem.observer.local import learned_trees, titles
 from claude_mem.observer.local.observer import distil
+from claude_mem.observer.local.selection import DOUBT, RankedTitle, in_order
 from claude_mem.observer.local.title_clarity import Clarity, known_of, shapes_of
 from tests.turns import edited, stopped, turn
 
@@ -69,6 +70,35 @@ def test_a_clear_title_is_preferred_to_one_that_leaves_its_subject_open() -> Non
     )
     (observation,) = distil(turn(edited("lamp.py"), stopped(final), prompt="fix it")).observations
     assert observation.title is not None and "flickered because" in observation.title
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "doubts"),
+    [
+        ("final", "Lighting: the lamp burns at night", 2),
+        ("final", "Lighting: `relay.py` burns at night", 1),
+        ("final", "`relay.py` keeps the contact open at night", 0),
+        ("final", "Proposal: keep `relay.py` open at night", 0),
+        ("commit", "Lighting: the lamp burns at night", 0),
+    ],
+)
+def test_a_clause_that_names_nothing_counts_as_less_clear(
+    source: titles.TitleSource, text: str, doubts: int
+) -> None:
+    ranked = RankedTitle(0.0, 2.0, candidate(source, text))
+    assert ranked.least_clarity == 2.0 - doubts * DOUBT
+    assert ranked.is_surely_clearer_than(1.0) == (not doubts or source == "commit")
+    assert ranked.is_clearer_than(1.0)
+
+
+def test_of_two_clear_titles_the_one_with_a_name_is_taken() -> None:
+    plain = RankedTitle(0.2, 3.0, candidate("final", "Lighting: the harbour lamp burns all night"))
+    named = RankedTitle(0.1, 2.0, candidate("final", "`relay.py` keeps the harbour lamp lit"))
+    assert in_order([plain, named]) == [named, plain]
+
+
+def candidate(source: titles.TitleSource, text: str) -> titles.TitleCandidate:
+    return titles.TitleCandidate(text, source, "all", 0, 0, is_question=False, named_text=text)
 
 
 @given(st.text(max_size=300), st.sampled_from(["final", "commit", "no such source"]))

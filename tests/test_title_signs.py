@@ -8,6 +8,7 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.title_signs import (
     addresses_someone,
     has_definite_stand_in,
+    has_plain_label,
     is_anchored,
     lacks_subject,
     only_labels,
@@ -165,6 +166,22 @@ def test_a_definite_subject_without_a_name_stands_for_something_told_before() ->
 )
 def test_place_and_form_of_a_title_are_signs(title: str, sign: str) -> None:
     assert f"sign: {sign}" in signs_of(title)
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Lighting: the lamp burns at night", True),
+        ("Spare lamps: rare, and only in winter", True),
+        ("lamp.py: the relay burns at night", False),
+        ("`light()`: the relay burns at night", False),
+        ("What a keeper does when the lamp at the pier goes out: light another", False),
+        ("The lamp burns at night", False),
+        ("Lighting: ", False),
+    ],
+)
+def test_a_label_is_plain_if_it_names_nothing(title: str, expected: bool) -> None:
+    assert has_plain_label(title) is expected
 
 
 def title_of(of: Turn) -> str | None:

@@ -134,7 +134,9 @@ def turn_title(scored: ScoredTurn) -> str:
 
 
 def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
-    """The clear ones, what the edits tell, plans, new files; of edits the clearest at least."""
+    """The clear ones, what the edits tell, plans, new files; of edits the clearest at least.
+
+    A clause that names nothing is taken only where no other one is clear."""
     evidence = scored.evidence
     ranked = scored.titles
     if titles.is_commit_request(evidence.request.text):
@@ -142,9 +144,9 @@ def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
         yield from (each.title.text for each in ranked if tells_stopped_commit(each.title.text))
     files = evidence.files.values()
     least = CLEAR_OF_EDITS if files else CLEAR
-    yield from (
-        titles.after_file(each.title, files) for each in ranked if each.is_clearer_than(least)
-    )
+    clear = [each for each in ranked if each.is_clearer_than(least)]
+    sure = [each for each in clear if each.is_surely_clearer_than(least)]
+    yield from (titles.after_file(each.title, files) for each in (*sure, *clear))
     yield titles.from_edits(files)
     yield titles.from_plan(evidence.request.plan_title)
     yield titles.of_created_files(files)

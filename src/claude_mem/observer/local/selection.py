@@ -33,7 +33,13 @@ from claude_mem.observer.local.title_candidates import (
     title_context,
     title_features,
 )
-from claude_mem.observer.local.titles import TitleCandidate, is_commit_request
+from claude_mem.observer.local.title_signs import has_plain_label, names_in
+from claude_mem.observer.local.titles import (
+    PROPOSAL,
+    SPOKEN,
+    TitleCandidate,
+    is_commit_request,
+)
 from claude_mem.observer.local.tool_uses import file_name
 from claude_mem.title_rules import is_english_text, width
 from claude_mem.types import Turn, Verbosity
@@ -60,6 +66,7 @@ LEAST_IF_UNSURE = 0.7  # of a turn without edits that is hardly worth an observa
 SURE = 0.7  # beyond the threshold of a turn
 CLEAR = 0.5  # what work without edits needs
 CLEAR_OF_EDITS = 1.0  # what is preferred to what the edits themselves tell
+DOUBT = 1.5  # taken from the clarity of a clause with a plain label, and of one without a name
 JUDGED_FIRST = 20
 READ_IF_UNCLEAR = 40  # passages to look for titles in, where the first have no clear one
 LOWEST = -6.0  # stands for a passage or title that is missing
@@ -119,7 +126,17 @@ class RankedTitle:
 
     @property
     def rank(self) -> float:
-        return self.score + CLARITY_SHARE * min(self.clarity, CLEAR_ENOUGH)
+        return self.score + CLARITY_SHARE * min(self.least_clarity, CLEAR_ENOUGH)
+
+    @property
+    def least_clarity(self) -> float:
+        """The best of many titles is less clear than it scores, most of all where nothing is named:
+        readers did not understand three of ten clauses with a plain label or without a name."""
+        if self.title.source not in SPOKEN:
+            return self.clarity
+        text = self.title.text
+        has_label = has_plain_label(text) and not text.startswith(f"{PROPOSAL}: ")
+        return self.clarity - DOUBT * (has_label + (not names_in(text)))
 
     @property
     def is_clear(self) -> bool:
@@ -127,6 +144,9 @@ class RankedTitle:
 
     def is_clearer_than(self, least: float) -> bool:
         return self.clarity >= least or is_written_as_title(self.title)
+
+    def is_surely_clearer_than(self, least: float) -> bool:
+        return self.least_clarity >= least or is_written_as_title(self.title)
 
 
 @dataclass(frozen=True, slots=True)

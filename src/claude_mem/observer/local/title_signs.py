@@ -269,6 +269,14 @@ def _kind_of_place(place: str) -> str:
     return "symbol" if has_name(place) else "word"
 
 
+def has_plain_label(title: str) -> bool:
+    """Whether words that name nothing stand before its colon: "Lighting: the lamp burns"."""
+    label, _, said = title.partition(": ")
+    if not said or len(label.split()) > LONGEST_PLACE:
+        return False
+    return _kind_of_place(label) in ("word", "words")
+
+
 def is_document(name: str) -> bool:
     return _DOCUMENT.search(name) is not None
 
