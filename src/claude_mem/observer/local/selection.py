@@ -33,7 +33,7 @@ from claude_mem.observer.local.title_candidates import (
     title_context,
     title_features,
 )
-from claude_mem.observer.local.title_signs import has_plain_label, names_in
+from claude_mem.observer.local.title_signs import has_plain_label
 from claude_mem.observer.local.titles import (
     PROPOSAL,
     SPOKEN,
@@ -41,7 +41,7 @@ from claude_mem.observer.local.titles import (
     is_commit_request,
 )
 from claude_mem.observer.local.tool_uses import file_name
-from claude_mem.title_rules import is_english_text, width
+from claude_mem.title_rules import is_english_text, names_in, width
 from claude_mem.types import Turn, Verbosity
 
 FEW_WORDS = 12
