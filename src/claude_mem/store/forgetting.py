@@ -1,8 +1,8 @@
 """Forgetting: rows move out of their tables, so that no query has to filter them.
 
-They are kept in the trash until undo restores them or they expire (`trash.py`), or are removed for
-good (`hard_forgetting.py`). Tombstones and sealed turns keep them from being recorded again
-(`tombstones.py`); both remain.
+They are kept in the trash until undo restores them or they expire, or are removed for good
+(`trash.py`). Tombstones and sealed turns keep them from being recorded again (`tombstones.py`);
+both remain.
 """
 
 import hashlib
@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput
 from claude_mem.store import given_hints, tombstones
-from claude_mem.store.hard_forgetting import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
-from claude_mem.store.trash import Forgotten, Trash, find_forgotten
+from claude_mem.store.trash import Forgotten, Trash, erase, find_forgotten
 from claude_mem.text import one_line, shorten
 
 EXAMPLES = 20
