@@ -86,7 +86,7 @@ def test_a_clause_that_names_nothing_counts_as_less_clear(
     source: titles.TitleSource, text: str, doubts: int
 ) -> None:
     ranked = RankedTitle(0.0, 2.0, candidate(source, text))
-    assert ranked.least_clarity == 2.0 - doubts * DOUBT
+    assert ranked.cautious_clarity == 2.0 - doubts * DOUBT
     assert ranked.is_surely_clearer_than(1.0) == (not doubts or source == "commit")
     assert ranked.is_clearer_than(1.0)
 

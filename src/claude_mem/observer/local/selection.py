@@ -126,10 +126,10 @@ class RankedTitle:
 
     @property
     def rank(self) -> float:
-        return self.score + CLARITY_SHARE * min(self.least_clarity, CLEAR_ENOUGH)
+        return self.score + CLARITY_SHARE * min(self.cautious_clarity, CLEAR_ENOUGH)
 
     @property
-    def least_clarity(self) -> float:
+    def cautious_clarity(self) -> float:
         """The best of many titles is less clear than it scores, most of all where nothing is named:
         readers did not understand three of ten clauses with a plain label or without a name."""
         if self.title.source not in SPOKEN:
@@ -146,7 +146,7 @@ class RankedTitle:
         return self.clarity >= least or is_written_as_title(self.title)
 
     def is_surely_clearer_than(self, least: float) -> bool:
-        return self.least_clarity >= least or is_written_as_title(self.title)
+        return self.cautious_clarity >= least or is_written_as_title(self.title)
 
 
 @dataclass(frozen=True, slots=True)
