@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from claude_mem.agents import BY_NAME
-from claude_mem.config import Layout
 from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.transcripts.file_reading import ImportOptions
 from claude_mem.intake.transcripts.importer import import_transcripts
@@ -18,6 +17,7 @@ from tests import agent_payloads, agent_transcripts
 from tests.agent_payloads import ANSWER, FAILURE, REQUEST
 from tests.agent_transcripts import TRANSCRIPTS
 from tests.conftest import Home
+from tests.live_files import contents_below
 from tests.payloads import PROJECT_DIR
 from tests.story import Story
 from tests.test_agent_payloads import record
@@ -144,8 +144,7 @@ def test_private_text_and_damaged_lines_are_left_out(
     path.write_text(text + '{"type": "user", "half a li\n')
     report = import_transcripts(story.store, [path], OPTIONS)
     assert (report.all.turns, report.unreadable) == (1, 1)
-    files = Layout(story.layout.root).root.rglob("*")
-    assert not any(b"marmalade" in file.read_bytes() for file in files if file.is_file())
+    assert not any(b"marmalade" in data for data in contents_below(story.layout.root).values())
 
 
 def test_the_command_finds_the_sessions_of_all_agents(home: Home) -> None:

@@ -90,7 +90,7 @@ def test_a_damaged_database_is_fixed_from_a_backup(installed: Home) -> None:
         installed.hook(payload)
     installed.wait_settled()
     installed.command("worker", "restart")  # a backup is made at start
-    wait_until(lambda: list(installed.layout.backups.glob("memory-*.db")), "a backup")
+    wait_until(lambda: list(installed.layout.backups.glob("memory-*.db.gz")), "a backup")
     installed.command("worker", "stop")
     size = installed.layout.database.stat().st_size
     with installed.layout.database.open("r+b") as file:

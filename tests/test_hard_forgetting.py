@@ -17,6 +17,7 @@ from claude_mem.store.database import connect
 from tests.api import Api, open_api
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi
+from tests.live_files import plain_bytes
 from tests.observed import answer, says, use
 from tests.payloads import PROJECT_DIR, edit, prompt, session_end, session_start, stop, tool
 from tests.variants import mostly_extra
@@ -117,7 +118,7 @@ def test_no_byte_of_it_stays_in_any_file(home: Home, api: FakeApi, way: str) -> 
     assert OTHER in home.command("search", OTHER).stdout
     assert OTHER in home.context(session_start(session_id="next"))
     (backup,) = home.layout.backups.iterdir()
-    assert OTHER.encode() in backup.read_bytes()
+    assert OTHER.encode() in plain_bytes(backup)
     # Neither late hooks nor the end of the worker bring it back.
     home.hook(stop(f"Late: {WORD}", session_id="secret", prompt_id=SECRET_TURN))
     home.wait_settled()

@@ -77,16 +77,16 @@ def test_a_backup_is_made_once_a_day_and_never_of_nothing(
     backups = keeper._layout.backups
     now = 1_800_000_000_000
     keeper.tick(now)
-    assert list(backups.glob("memory-*.db")) == []
+    assert list(backups.glob("memory-*.db.gz")) == []
     story.tell(prompt(), stop())
     story.distil()
     keeper.tick(now)
-    (first,) = backups.glob("memory-*.db")
+    (first,) = backups.glob("memory-*.db.gz")
     os.utime(first, (now / 1000, now / 1000))
     keeper.tick(now + DAY - MINUTE)
-    assert len(list(backups.glob("memory-*.db"))) == 1
+    assert len(list(backups.glob("memory-*.db.gz"))) == 1
     keeper.tick(now + DAY)
-    assert len(list(backups.glob("memory-*.db"))) == 2
+    assert len(list(backups.glob("memory-*.db.gz"))) == 2
 
 
 def test_free_pages_are_given_back_before_the_daily_backup(

@@ -21,6 +21,7 @@ from claude_mem.store.backups import INDEX_TABLES
 from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.types import Observation, Summary
 from tests.conftest import Home
+from tests.live_files import unpacked
 from tests.payloads import edit, prompt, stop
 from tests.remembering import distil_as, ids_of_turns, look, remember, titles, words_of_memories
 from tests.story import Story
@@ -306,7 +307,7 @@ def test_a_backup_leaves_out_the_index_and_is_searched_after_a_rebuild(
     story: Story, tmp_path: Path
 ) -> None:
     remember(story, "The relay clicks twice", session="s")
-    backup = story.store.back_up(tmp_path / "backups", 1)
+    backup = unpacked(story.store.back_up(tmp_path / "backups", 1))
     with closing(sqlite3.connect(backup)) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
     assert set(INDEX_TABLES) == set(indexing._NAMES)

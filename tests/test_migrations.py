@@ -15,6 +15,7 @@ from claude_mem.store.database import APPLICATION_ID, check_integrity, connect, 
 from claude_mem.store.migrations import MIGRATIONS, Migration, applied_names
 from claude_mem.store.sessions import register_memory_session
 from claude_mem.store.store import open_or_restore
+from tests.live_files import unpacked
 from tests.payloads import edit, prompt, stop
 from tests.story import Story
 
@@ -153,9 +154,10 @@ def test_a_backup_is_made_before_a_migration(
     upgrade(monkeypatch, ("9002_lamps", add_lamps))
     prepare(old, backup_dir, 3)
     (backup,) = backup_dir.iterdir()
-    assert backup.name.endswith("-before-migration.db")
-    assert names(backup) == KNOWN
-    with closing(sqlite3.connect(backup)) as connection:
+    assert backup.name.endswith("-before-migration.db.gz")
+    copy = unpacked(backup)
+    assert names(copy) == KNOWN
+    with closing(sqlite3.connect(copy)) as connection:
         assert connection.execute("SELECT count(*) FROM session_summaries").fetchone() == (1,)
 
 
@@ -391,7 +393,8 @@ def test_a_bad_backup_is_passed_over_for_an_older_good_one(
     backed_up: Path, backup_dir: Path, bad: bytes
 ) -> None:
     (good,) = backup_dir.iterdir()
-    (backup_dir / "memory-99991231T235959000000.db").write_bytes(bad)
+    for suffix in ("", ".gz"):
+        (backup_dir / f"memory-99991231T235959000000.db{suffix}").write_bytes(bad)
     garbage(backed_up)
     store, message = open_or_restore(backed_up, backup_dir, 3)
     with store:
@@ -447,8 +450,8 @@ def test_a_backup_is_whole_while_the_store_is_open(old: Path, backup_dir: Path) 
     with Store.open(old, backup_dir) as store:
         store.write(lambda c: register_memory_session(c, 1)).result()
         copy = store.back_up(backup_dir, 1)
-        assert check_integrity(copy) is None
-        assert schema(copy) == without_index(old)
+        assert check_integrity(unpacked(copy)) is None
+        assert schema(unpacked(copy)) == without_index(old)
         assert list(backup_dir.glob("*")) == [copy]
 
 
@@ -462,4 +465,5 @@ def test_copies_of_a_damaged_file_do_not_displace_the_good_ones(
         for _ in range(3):
             with suppress(sqlite3.DatabaseError, StoreError):
                 store.back_up(backup_dir, 2)
-    assert [check_integrity(copy) for copy in backups.newest_first(backup_dir)] == [None]
+    (good,) = backups.newest_first(backup_dir)
+    assert check_integrity(unpacked(good)) is None

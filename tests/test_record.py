@@ -19,6 +19,7 @@ from tests.api import open_api
 from tests.conftest import Home
 from tests.exports import SECRET, dump, restored, sound
 from tests.importing import ImportTarget, run_import
+from tests.live_files import unpacked
 from tests.payloads import Payload, edit, prompt, stop, tool
 from tests.story import Story
 from tests.test_import_with_hooks import Live
@@ -343,7 +344,7 @@ def test_a_record_of_another_shape_is_refused(told: Story, tmp_path: Path, parts
 
 def test_a_backup_holds_the_record(told: Story, tmp_path: Path) -> None:
     backup = told.store.back_up(tmp_path / "backups", 1)
-    assert records(backup) == records(told.layout.database)
+    assert records(unpacked(backup)) == records(told.layout.database)
 
 
 # Telling the user

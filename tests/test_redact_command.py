@@ -111,7 +111,7 @@ def test_cleaning_leaves_no_secret_in_any_file(leaky: Home) -> None:
     assert done.returncode == 0, done.stderr
     assert "No file contains them any more." in done.stdout
     assert files_with_secrets(leaky) == []
-    assert list(leaky.layout.backups.glob("memory-*.db"))
+    assert list(leaky.layout.backups.glob("memory-*.db.gz"))
     assert "0 secrets found" in leaky.command("redact", "--scan").stdout
 
 

@@ -8,6 +8,7 @@ import pytest
 from claude_mem.errors import DatabaseInUse
 from claude_mem.store import file_scrubbing
 from claude_mem.store.database import connect
+from tests.live_files import contents_below, unpacked
 from tests.payloads import edit, prompt, session_end, stop
 from tests.story import Story
 
@@ -22,8 +23,8 @@ def tell_turn(story: Story, session: str, text: str) -> None:
 
 
 def files_with(story: Story, text: str) -> list[str]:
-    files = (path for path in story.layout.root.rglob("*") if path.is_file())
-    return sorted(path.name for path in files if text.encode() in path.read_bytes())
+    files = contents_below(story.layout.root).items()
+    return sorted(path.name for path, content in files if text.encode() in content)
 
 
 def delete_session(story: Story, session: str) -> None:
@@ -59,7 +60,7 @@ def test_a_scrub_leaves_the_text_in_no_file_and_keeps_every_other_row(deleted: S
     after = deleted.rows("SELECT * FROM user_prompts"), deleted.rows("SELECT * FROM observations")
     assert after == before and before[0]
     (backup,) = deleted.layout.backups.iterdir()
-    with closing(connect(backup, readonly=True)) as connection:
+    with closing(connect(unpacked(backup), readonly=True)) as connection:
         assert connection.execute("SELECT count(*) FROM user_prompts").fetchone()[0] == 1
 
 

@@ -152,4 +152,4 @@ def test_database_corruption_wal_and_backups(api: Api) -> None:
     api.add_turn("s", "Build a tide gauge", "Built.")
     api.worker.housekeeping.tick(api.clock.ms)
     assert api.column("PRAGMA journal_mode") == ["wal"]
-    assert list(api.layout.backups.glob("memory-*.db"))
+    assert list(api.layout.backups.glob("memory-*.db.gz"))

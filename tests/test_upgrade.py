@@ -18,6 +18,7 @@ import pytest
 import claude_mem
 from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until
+from tests.live_files import unpacked
 from tests.payloads import Payload, prompt, session_start, stop, tool
 
 PACKAGE = Path(str(claude_mem.__file__)).parent
@@ -124,8 +125,8 @@ def test_an_upgrade_under_running_sessions_loses_nothing(
     assert stored >= {payload["tool_use_id"] for payload in payloads[1:-1]}
     assert len(home.rows("SELECT * FROM session_summaries")) == 1
     assert home.rows("SELECT count(*) AS n FROM newer") == [{"n": 0}]
-    (backup,) = home.layout.backups.glob("*before-migration.db")
-    with closing(sqlite3.connect(backup)) as connection:
+    (backup,) = home.layout.backups.glob("*before-migration.db.gz")
+    with closing(sqlite3.connect(unpacked(backup))) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
     assert "sdk_sessions" in tables and "newer" not in tables
 

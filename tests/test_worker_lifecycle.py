@@ -87,7 +87,7 @@ def test_everything_it_makes_is_the_owners_alone(home: Home) -> None:
     home.wait_settled()
     wait_until(lambda: list(home.layout.contexts.glob("*harbor*")), "the rendered context")
     home.command("worker", "restart")  # it keeps house when it starts: a backup is there, too
-    wait_until(lambda: list(home.layout.backups.glob("memory-*.db")), "the backup")
+    wait_until(lambda: list(home.layout.backups.glob("memory-*.db.gz")), "the backup")
     for path in [home.layout.root, *paths_below(home.layout.root)]:
         try:
             mode = stat.S_IMODE(path.lstat().st_mode)
@@ -242,7 +242,7 @@ def test_damage_inside_the_file_is_found_after_a_kill_and_a_backup_serves(home: 
     for payload in (prompt("Remember the lighthouse"), stop("I do.")):
         home.hook(payload)
     home.wait_settled()
-    wait_until(lambda: list(home.layout.backups.glob("memory-*.db")), "the first backup")
+    wait_until(lambda: list(home.layout.backups.glob("memory-*.db.gz")), "the first backup")
     home.command("worker", "restart")
     home.kill_worker()
     size = home.layout.database.stat().st_size

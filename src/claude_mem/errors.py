@@ -6,7 +6,9 @@ ClaudeMemError
 │   ├── ForeignDatabase     not created by claude-mem: never written to
 │   ├── NewerDatabase       created by a newer claude-mem: never downgraded
 │   ├── DamagedDatabase     not readable as a database
-│   └── DatabaseInUse       a reader still uses the journal: the scrub is to be repeated
+│   ├── DatabaseInUse       a reader still uses the journal: the scrub is to be repeated
+│   ├── BackupCancelled     the store was closed meanwhile
+│   └── NoSpaceToRestore    the database is damaged, and its backup does not fit on the disk
 ├── EmbedderError           an embedding model cannot be loaded or does not respond
 ├── RequestFailed           a request to a configured server without a usable response
 │   └── InvalidCertificate  its certificate is not trusted
@@ -45,6 +47,14 @@ class DamagedDatabase(StoreError):
 
 
 class DatabaseInUse(StoreError):
+    pass
+
+
+class BackupCancelled(StoreError):
+    pass
+
+
+class NoSpaceToRestore(StoreError):
     pass
 
 

@@ -33,7 +33,9 @@ APPLICATION_ID = 0x434D454D  # "CMEM": marks a file as created by this program
 LARGEST_GROUP = 64
 
 _SQLITE = b"SQLite format 3\0"
-_APPLICATION_ID_BYTES = slice(68, 72)  # of the SQLite header
+# Fields of the SQLite header
+_PAGE_SIZE_BYTES, _PAGE_COUNT_BYTES = slice(16, 18), slice(28, 32)
+_APPLICATION_ID_BYTES = slice(68, 72)
 
 
 def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
@@ -111,14 +113,25 @@ def require_own(path: Path) -> bool:
         return True
     if not head:
         return True
+    _check_header(head, path)
+    return False
+
+
+def _check_header(head: bytes, path: Path) -> None:
     if not head.startswith(_SQLITE):
         raise DamagedDatabase(f"{path} is damaged: file is not a database")
-    if int.from_bytes(head[_APPLICATION_ID_BYTES]) == APPLICATION_ID:
-        return False
-    raise ForeignDatabase(
-        f"{path} was not created by this claude-mem. Move it away, or set "
-        "CLAUDE_MEM_DATA_DIR to a different directory."
-    )
+    if int.from_bytes(head[_APPLICATION_ID_BYTES]) != APPLICATION_ID:
+        raise ForeignDatabase(
+            f"{path} was not created by this claude-mem. Move it away, or set "
+            "CLAUDE_MEM_DATA_DIR to a different directory."
+        )
+
+
+def size_in_header(head: bytes, path: Path) -> int:
+    """The size of the file that begins with these bytes; raises if it is not ours."""
+    _check_header(head, path)
+    size = int.from_bytes(head[_PAGE_SIZE_BYTES])  # 1: 65,536, which does not fit
+    return (65_536 if size == 1 else size) * int.from_bytes(head[_PAGE_COUNT_BYTES])
 
 
 def is_damage(error: BaseException) -> bool:

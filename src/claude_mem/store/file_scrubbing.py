@@ -65,12 +65,14 @@ def compact(connection: sqlite3.Connection) -> None:
         raise DatabaseInUse("the database is in use: its journal could not be emptied yet")
 
 
-def replace_backups(connection: sqlite3.Connection, directory: Path) -> Path | None:
+def replace_backups(
+    connection: sqlite3.Connection, directory: Path, is_cancelled: backups.IsCancelled
+) -> Path | None:
     """Replaces all backups by a fresh one; None if there were none."""
     previous = [path for path in directory.glob("memory-*") if path.is_file()]
     if not previous:
         return None
-    fresh = backups.back_up(connection, directory, len(previous) + 1)
+    fresh = backups.back_up(connection, directory, len(previous) + 1, is_cancelled=is_cancelled)
     for path in previous:
         path.unlink(missing_ok=True)
     return fresh

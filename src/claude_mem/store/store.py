@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
-from claude_mem.errors import DamagedDatabase, DatabaseInUse, StoreError
+from claude_mem.errors import DamagedDatabase, DatabaseInUse
 from claude_mem.store import (
     backups,
     client_memory_files,
@@ -39,8 +39,9 @@ from claude_mem.store import (
 from claude_mem.store.change_counters import ChangeCounts
 from claude_mem.store.client_memory_files import NoteMemory
 from claude_mem.store.clock import Clock, awake_ms, now_ms
-from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
+from claude_mem.store.database import Writer, check_integrity, connect, prepare
 from claude_mem.store.reader import StoreReader
+from claude_mem.store.restoring import restore_newest
 from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.export_reader import Row
 from claude_mem.store.transfer.typescript import writer as typescript
@@ -68,6 +69,7 @@ class Store(StoreReader):
         self._clock, self._lease_clock = clock, lease_clock or clock
         self._writer = Writer(path)
         self._backing_up = threading.Lock()
+        self._closing = threading.Event()
 
     @classmethod
     def open(
@@ -86,6 +88,9 @@ class Store(StoreReader):
         return self._clock() - self._lease_clock()
 
     def close(self) -> None:
+        self._closing.set()
+        with self._backing_up:  # a backup that is being made is cancelled
+            pass
         super().close()  # the last connection to close must be able to write: it checkpoints
         self._writer.close()
 
@@ -452,7 +457,19 @@ class Store(StoreReader):
 
     def back_up(self, directory: Path, keep: int) -> Path:
         with self._backing_up, closing(connect(self._path, readonly=True)) as connection:
-            return backups.back_up(connection, directory, keep)
+            return backups.back_up(connection, directory, keep, is_cancelled=self._closing.is_set)
+
+    def delete_unfinished_backups(self, directory: Path, before_ms: int) -> list[Path]:
+        """Of processes that were killed."""
+        if not self._backing_up.acquire(blocking=False):
+            return []
+        try:
+            paths = backups.unfinished(directory, before_ms / 1000)
+            for path in paths:
+                path.unlink(missing_ok=True)
+        finally:
+            self._backing_up.release()
+        return paths
 
     def compact_if_sparse(self) -> bool:
         """Gives free pages of the file back to the disk, if there are many; whether it did."""
@@ -475,7 +492,7 @@ class Store(StoreReader):
             last = self.read(file_scrubbing.last_request)
             self._writer.submit_alone(file_scrubbing.compact).result()
             with closing(connect(self._path, readonly=True)) as connection:
-                file_scrubbing.replace_backups(connection, backup_dir)
+                file_scrubbing.replace_backups(connection, backup_dir, self._closing.is_set)
             file_scrubbing.delete_damaged_copies(self._path)
             self.write(lambda c: file_scrubbing.finish(c, last)).result()
 
@@ -492,20 +509,11 @@ def open_or_restore(
             raise DamagedDatabase(f"{path} is damaged: {damage}")
         return Store.open(path, backup_dir, keep_backups, lease_clock=awake_ms), None
     except DamagedDatabase as error:
-        aside = backups.set_aside(path)
-        for candidate in backups.newest_first(backup_dir):
-            if _is_good_backup(candidate):
-                path.write_bytes(candidate.read_bytes())
-                action = f"the backup {candidate.name} was restored."
-                break
-        else:
-            action = "no backup was intact, memory starts empty."
+        aside, backup = restore_newest(path, backup_dir)
+        action = (
+            f"the backup {backup.name} was restored."
+            if backup is not None
+            else "no backup was intact, memory starts empty."
+        )
         message = f"{error}. It was kept as {aside.name}; {action}"
         return Store.open(path, backup_dir, keep_backups, lease_clock=awake_ms), message
-
-
-def _is_good_backup(path: Path) -> bool:
-    try:
-        return not require_own(path) and check_integrity(path) is None
-    except StoreError:
-        return False

@@ -11,7 +11,7 @@ from claude_mem.config import Layout, RecordSettings, RetentionSettings, Session
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
 from claude_mem.intake import rejected_events, spool
-from claude_mem.store import Store, given_hints
+from claude_mem.store import Store, backups, given_hints
 from claude_mem.store.one_time_messages import RECORD_NEARLY_FULL
 from claude_mem.worker.queue_warning import queue_warning
 
@@ -100,6 +100,10 @@ class Housekeeping:
         for path in rejected_events.abandoned(self._layout, (now - ABANDONED_AFTER_MS) / 1000):
             log.warning("deleted %s: its hook died while writing it", path.name)
             path.unlink(missing_ok=True)
+        for path in self._store.delete_unfinished_backups(
+            self._layout.backups, now - ABANDONED_AFTER_MS
+        ):
+            log.warning("deleted %s: the process that was making the backup died", path.name)
 
     def _warn_of_backlog(self, now: int) -> None:
         if now - self._warned_at < DAY:
@@ -120,8 +124,9 @@ class Housekeeping:
             self._warn(reason)
 
     def _back_up_daily(self, now: int, keep: int) -> None:
-        existing = [p.stat().st_mtime * 1000 for p in self._layout.backups.glob("memory-*.db")]
-        if now - max(existing, default=0.0) >= DAY and self._store.has_memories():
+        existing = backups.newest_first(self._layout.backups)
+        newest = max((path.stat().st_mtime * 1000 for path in existing), default=0.0)
+        if now - newest >= DAY and self._store.has_memories():
             if indexing.pack(self._store) or self._store.compact_if_sparse():
                 log.info("free pages of the database were given back to the disk")
             self._store.back_up(self._layout.backups, keep)

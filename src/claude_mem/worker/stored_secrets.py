@@ -1,6 +1,7 @@
 """Finds secrets in everything that is stored, and removes them. Only the worker writes."""
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,8 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from claude_mem.config import Layout
+from claude_mem.errors import StoreError
 from claude_mem.redaction import Redactor
-from claude_mem.store import Store, StoreReader, backups, file_scrubbing
+from claude_mem.store import Store, StoreReader, backups, file_scrubbing, restoring
 from claude_mem.store.database import connect
 from claude_mem.store.sessions import drop_conversation
 from claude_mem.store.stored_secrets import (
@@ -22,6 +24,8 @@ from claude_mem.store.stored_secrets import (
     redact_batch,
 )
 from claude_mem.worker.worker import Worker
+
+log = logging.getLogger("claude_mem.redact")
 
 LARGEST_FILE = 32_000_000  # bytes; logs are rotated long before
 
@@ -67,9 +71,12 @@ def _drop_copies(connection: sqlite3.Connection, ms: int) -> None:
 
 def _in_backups(layout: Layout, redactor: Redactor) -> Iterator[Finding]:
     for path in backups.newest_first(layout.backups):
-        with closing(connect(path, readonly=True)) as connection:
-            for finding in find_secrets(connection, redactor):
-                yield Finding(f"{path.name} {finding.place}", finding.kind, finding.hint)
+        try:
+            with restoring.opened(path) as database, closing(connect(database, readonly=True)) as c:
+                for finding in find_secrets(c, redactor):
+                    yield Finding(f"{path.name} {finding.place}", finding.kind, finding.hint)
+        except (StoreError, sqlite3.DatabaseError) as error:
+            log.warning("%s was not searched for secrets: %s", path.name, error)
 
 
 def _in_files(layout: Layout, redactor: Redactor) -> Iterator[Finding]:
