@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from claude_mem.errors import BackupCancelled, DamagedDatabase, NoSpaceToRestore
+from claude_mem.server import client
 from claude_mem.store import Store, backups, restoring
 from claude_mem.store.database import check_integrity, connect, size_in_header
 from claude_mem.store.store import open_or_restore
 from claude_mem.worker.housekeeping import HOUR
+from tests.conftest import Home, wait_until
 from tests.live_files import contents_below, plain_bytes, unpacked
 from tests.payloads import bash, edit, prompt, stop
 from tests.story import Story
@@ -139,7 +141,7 @@ def test_a_backup_can_be_cancelled_at_every_moment_and_leaves_nothing(story: Sto
             " FROM numbers LIMIT 20000) SELECT n, randomblob(500) AS bytes FROM numbers"
         )
     ).result()
-    for limit in range(100):
+    for limit in range(0, 100, 3):
         checks = 0
 
         def is_cancelled(limit: int = limit) -> bool:
@@ -197,6 +199,27 @@ def test_a_process_killed_meanwhile_leaves_unfinished_files_which_are_deleted_la
     assert story.store.delete_unfinished_backups(backup_dir, now - HOUR) == []
     assert set(story.store.delete_unfinished_backups(backup_dir, now + HOUR)) == set(left)
     assert list(backup_dir.iterdir()) == [good]
+
+
+def test_a_session_is_recorded_while_a_backup_is_being_made(home: Home, tmp_path: Path) -> None:
+    for payload in (prompt("Wind the clock"), stop("It is wound.")):
+        home.hook(payload)
+    home.wait_settled()
+    client.stop(home.layout)
+    for backup in home.layout.backups.glob("memory-*"):
+        backup.unlink()
+    marker = tmp_path / "armed"
+    marker.write_text("hang")
+    home.environment["CLAUDE_MEM_FAULT"] = f"backup.before_rename:{marker}"
+    home.start_worker()
+    wait_until(lambda: not marker.exists(), "the backup")
+    other = {"prompt_id": "bbbbbbbb-0000-4000-8000-000000000002"}
+    for payload in (prompt("Oil the bell", **other), stop("It is oiled.", **other)):
+        home.hook(payload)
+    home.wait_settled()
+    assert len(home.rows("SELECT 1 FROM session_summaries")) == 2
+    assert not list(home.layout.backups.glob("*.gz"))
+    home.kill_worker()
 
 
 # Those of earlier versions

@@ -76,16 +76,16 @@ def test_a_backup_is_made_once_a_day_and_never_of_nothing(
 ) -> None:
     backups = keeper._layout.backups
     now = 1_800_000_000_000
-    keeper.tick(now)
+    keeper.back_up_if_due(now)
     assert list(backups.glob("memory-*.db.gz")) == []
     story.tell(prompt(), stop())
     story.distil()
-    keeper.tick(now)
+    keeper.back_up_if_due(now)
     (first,) = backups.glob("memory-*.db.gz")
     os.utime(first, (now / 1000, now / 1000))
-    keeper.tick(now + DAY - MINUTE)
+    keeper.back_up_if_due(now + DAY - MINUTE)
     assert len(list(backups.glob("memory-*.db.gz"))) == 1
-    keeper.tick(now + DAY)
+    keeper.back_up_if_due(now + DAY)
     assert len(list(backups.glob("memory-*.db.gz"))) == 2
 
 
@@ -97,10 +97,22 @@ def test_free_pages_are_given_back_before_the_daily_backup(
     story.store.write(lambda c: c.execute("CREATE TABLE big AS SELECT zeroblob(4000000)")).result()
     story.store.write(lambda c: c.execute("DROP TABLE big")).result()
     pages = story.column("PRAGMA page_count")[0]
-    keeper.tick(1_800_000_000_000)
+    keeper.back_up_if_due(1_800_000_000_000)
     assert story.column("PRAGMA page_count")[0] < pages - 900
     assert not story.store.compact_if_sparse()
     assert story.rows("SELECT 1 FROM documents")
+
+
+def test_unfinished_backups_go_after_an_hour(keeper: Housekeeping) -> None:
+    keeper._layout.backups.mkdir(exist_ok=True)
+    left = [keeper._layout.backups / f"memory-1.db{suffix}.part" for suffix in ("", ".full", ".gz")]
+    for path in left:
+        path.write_text("x")
+        os.utime(path, (1000, 1000))
+    keeper.tick(1_000_000 + HOUR - MINUTE)
+    assert all(path.exists() for path in left)
+    keeper.tick(1_000_000 + HOUR + MINUTE)
+    assert not any(path.exists() for path in left)
 
 
 def test_half_written_records_go_after_an_hour_and_whole_ones_stay(keeper: Housekeeping) -> None:

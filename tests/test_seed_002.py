@@ -150,6 +150,6 @@ def test_how_hooks_run_in_parallel_each_event_is_stored_once(worker: SeedWorker)
 
 def test_database_corruption_wal_and_backups(api: Api) -> None:
     api.add_turn("s", "Build a tide gauge", "Built.")
-    api.worker.housekeeping.tick(api.clock.ms)
+    api.worker.housekeeping.back_up_if_due(api.clock.ms)
     assert api.column("PRAGMA journal_mode") == ["wal"]
     assert list(api.layout.backups.glob("memory-*.db.gz"))

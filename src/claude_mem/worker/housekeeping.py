@@ -68,7 +68,6 @@ class Housekeeping:
             self._layout, retention.rejected_days, retention.rejected_megabytes, now / 1000
         )
         self._warn_of_backlog(now)
-        self._back_up_daily(now, retention.backups)
         return closed.result()
 
     def _trim_records(self, now: int) -> None:
@@ -123,10 +122,11 @@ class Housekeeping:
             reason = f"{len(waiting)} events wait in the spool, the oldest for {hours} hours"
             self._warn(reason)
 
-    def _back_up_daily(self, now: int, keep: int) -> None:
+    def back_up_if_due(self, now: int) -> None:
+        """Once a day; takes seconds if there are many memories."""
         existing = backups.newest_first(self._layout.backups)
         newest = max((path.stat().st_mtime * 1000 for path in existing), default=0.0)
         if now - newest >= DAY and self._store.has_memories():
             if indexing.pack(self._store) or self._store.compact_if_sparse():
                 log.info("free pages of the database were given back to the disk")
-            self._store.back_up(self._layout.backups, keep)
+            self._store.back_up(self._layout.backups, self._retention.backups)

@@ -129,6 +129,7 @@ class Worker:
         self.team: JoinedTeam | None = None
         self.housekeeping.on_interrupted = self.announcer.session_changed
         self._housekeeping_at = 0
+        self._backup: asyncio.Task[None] | None = None
         self._applying = asyncio.Lock()
         self._started = asyncio.Event()
 
@@ -241,6 +242,8 @@ class Worker:
         finally:
             self.embedding.stop()
             self.background_distilling.stop()
+            if self._backup is not None:
+                self._backup.cancel()  # the thread ends when the store is closed
             if self.team is not None:
                 await self.team.close()
 
@@ -290,10 +293,22 @@ class Worker:
             await self.contexts.render_stale()
         if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
             await self.catch_up()
+        self._start_backup_if_due()
         activity = self.announcer.activity
         if activity.is_processing and not self.store.has_open_turn():
             activity.reset(self.clock())
         self.announcer.processing()
+
+    def _start_backup_if_due(self) -> None:
+        """The main loop goes on meanwhile. What it failed with is raised the next time."""
+        previous, self._backup = self._backup, None
+        if previous is not None:
+            if not previous.done():
+                self._backup = previous
+                return
+            previous.result()
+        backing_up = asyncio.to_thread(self.housekeeping.back_up_if_due, self.clock())
+        self._backup = asyncio.create_task(backing_up)
 
     async def scrub_data_directory(self) -> None:
         """After forgetting for good. What fails is repeated by housekeeping."""
