@@ -111,6 +111,13 @@ def test_the_header_of_a_backup_has_its_exact_size(story: Story) -> None:
     assert size_in_header(copy.read_bytes()[:100], copy) == copy.stat().st_size
 
 
+def test_a_directory_whose_name_is_not_utf_8_gets_backups(story: Story, tmp_path: Path) -> None:
+    tell_turn(story, "the lamp")
+    backup_dir = tmp_path / os.fsdecode(b"caf\xe9")
+    backup_dir.mkdir()
+    assert prompts(unpacked(story.store.back_up(backup_dir, 1))) == ["the lamp"]
+
+
 def test_others_write_at_every_moment_of_a_backup_which_is_of_one_moment(story: Story) -> None:
     for number in range(40):
         tell_turn(story, f"turn {number}", output=os.urandom(4_000).hex())

@@ -19,8 +19,8 @@ _NAMES = "memory-*"
 COMPRESSED = ".db.gz"
 _SUFFIXES = (COMPRESSED, ".db")
 _PART = ".part"
-# Three backups of a project take half of its database. Level 6 saves a tenth of that for more than
-# twice the processor time; lzma a third for five times, and not every system has a command for it.
+# Three backups of a project take 0.5 to 0.6 times the space of its database. Level 6 saves a tenth
+# of that for twice the processor time; lzma a third for seven times, and not every system has `xz`.
 _LEVEL = 3
 _CHUNK = 1 << 20
 _STEP_PAGES = 2_000
@@ -70,7 +70,12 @@ def newest_first(directory: Path) -> list[Path]:
 
 def unfinished(directory: Path, before: float) -> list[Path]:
     """What a process left that was killed, if nothing was written to it since then."""
-    return [path for path in directory.glob(f"{_NAMES}{_PART}*") if path.stat().st_mtime < before]
+    paths = []
+    for path in directory.glob(f"{_NAMES}{_PART}*"):
+        with suppress(FileNotFoundError):  # another process has just finished it
+            if path.stat().st_mtime < before:
+                paths.append(path)
+    return paths
 
 
 @contextmanager
@@ -104,7 +109,8 @@ def _copy(source: sqlite3.Connection, target: Path, is_cancelled: IsCancelled) -
             copy.execute(f"DROP TABLE IF EXISTS {table}")
         with suppress(sqlite3.OperationalError):  # a database that has yet to be migrated
             copy.execute("DELETE FROM unindexed_turns")  # what the index had
-        copy.execute("VACUUM INTO ?", (str(target),))
+        name = os.fsencode(target)  # it need not be UTF-8
+        copy.execute("VACUUM INTO CAST(? AS TEXT)", (name,))
 
 
 def _copy_pages(

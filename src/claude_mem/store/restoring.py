@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO
 
 from claude_mem.errors import DamagedDatabase, NoSpaceToRestore, StoreError
@@ -74,7 +75,7 @@ def opened(backup: Path) -> Iterator[Path]:
     if not _is_compressed(backup):
         yield backup
         return
-    target = backup.with_name(f"{backup.name}.part")
+    target = backup.with_name(f"{backup.name}.{token_hex(4)}.part")
     try:
         unpack(backup, target)
         yield target
