@@ -105,6 +105,20 @@ def test_a_scan_shows_kinds_and_places_but_no_secret(leaky: Home) -> None:
     assert files_with_secrets(leaky) == before, "a scan changes nothing"
 
 
+def test_a_backup_that_cannot_be_read_does_not_stop_a_scan(leaky: Home) -> None:
+    made = set(leaky.layout.backups.iterdir())
+    backup = max(made)
+    broken = leaky.layout.backups / "memory-99991231T235959000000.db.gz"
+    broken.write_bytes(backup.read_bytes()[:1_000])
+    done = leaky.command("redact", "--scan", "--json")
+    places = {finding["place"] for finding in json.loads(done.stdout)["findings"]}
+    assert f"{backup.name} user_prompts.prompt_text" in places
+    assert f"{broken.name} was not searched for secrets" in done.stderr
+    assert set(leaky.layout.backups.iterdir()) == made | {broken}
+    assert leaky.command("redact", "--clean", "--yes").returncode == 0
+    assert not broken.exists() and files_with_secrets(leaky) == []
+
+
 def test_cleaning_leaves_no_secret_in_any_file(leaky: Home) -> None:
     assert {"memory.db", "worker.log"} <= set(files_with_secrets(leaky))
     done = leaky.command("redact", "--clean", "--yes")
