@@ -39,7 +39,7 @@ from claude_mem.observer.models.prompts import (
     system_prompt,
 )
 from claude_mem.redaction import Redactor
-from claude_mem.types import PastTurn, Project, Turn, Verbosity
+from claude_mem.types import PastSession, PastTurn, Turn, Verbosity
 
 FEWER_REQUESTS, FEWER_TOKENS, ANSWERABLE = 5, 3, 14
 TARGET_MS = 5.0  # of CPU time, for the local observer to distil a turn
@@ -162,8 +162,7 @@ def turns_of(path: Path) -> list[Turn]:
         for past in session.turns:
             if past.is_private or past.distillate is None:
                 continue
-            turns.append(_turn(session.session_id, session.project, session.project_dir, past,
-                               tuple(memories[-10:])))  # fmt: skip
+            turns.append(_turn(session, past, tuple(memories[-10:])))
             memories += [
                 *(observation.text for observation in past.distillate.observations),
                 past.distillate.summary.text,
@@ -171,21 +170,15 @@ def turns_of(path: Path) -> list[Turn]:
     return turns
 
 
-def _turn(
-    session_id: str,
-    project: Project,
-    directory: str,
-    past: PastTurn,
-    previous: tuple[str, ...],
-) -> Turn:
+def _turn(session: PastSession, past: PastTurn, previous: tuple[str, ...]) -> Turn:
     events = tuple(turn_event(place, event) for place, event in enumerate(past.events, 1))
     return Turn(
         id=0,
         session_db_id=0,
-        content_session_id=session_id,
+        content_session_id=session.session_id,
         memory_session_id="",
-        project=project,
-        project_dir=directory,
+        project=session.project,
+        project_dir=session.project_dir,
         transcript_path="",
         prompt_id=past.prompt_id,
         prompt_number=past.number,
@@ -194,6 +187,8 @@ def _turn(
         events=events,
         recent_memories=previous,
         is_client_message=past.is_client_message,
+        session_title=session.client_title.text if session.client_title else "",
+        session_prompt=session.user_prompt or "",
     )
 
 

@@ -8,6 +8,7 @@ import re
 import string
 from functools import lru_cache
 from itertools import chain
+from typing import Literal, NamedTuple
 
 SHORTEST, LONGEST = 8, 150
 FEWEST_LETTERS = 4
@@ -163,6 +164,25 @@ _EMPTY = re.compile(
     )),
     re.IGNORECASE,
 )  # fmt: skip
+
+
+class Topic(NamedTuple):
+    """What a turn was about."""
+
+    kind: Literal["asked", "session", "branch", "plan"]  # where that is from
+    text: str  # without square brackets
+
+
+_TOPIC = re.compile(r" \[(?:asked|session|branch|plan): [^\[\]]+\]$")
+
+
+def with_topic(title: str, topic: Topic | None) -> str:
+    """ "It stays at 20 watts [asked: how bright is the lamp?]"."""
+    return f"{title} [{topic.kind}: {topic.text}]" if topic else title
+
+
+def without_topic(title: str) -> str:
+    return _TOPIC.sub("", title)
 
 
 def stands_alone(title: str, *, is_english: bool | None = None) -> bool:

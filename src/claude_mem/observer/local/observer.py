@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import NamedTuple
 
 from claude_mem.observer import LOCAL
 from claude_mem.observer.local import cues, titles
@@ -32,18 +33,22 @@ from claude_mem.observer.local.rules import find_rules, proposed_rules, rule_tit
 from claude_mem.observer.local.selection import (
     CLEAR,
     CLEAR_OF_EDITS,
+    CLEAR_WITHOUT_TOPIC,
     COLONS,
     DETAILS,
+    RankedTitle,
     ScoredTurn,
+    is_written_as_title,
     score_turn,
     select_passages,
     tells_stopped_commit,
 )
 from claude_mem.observer.local.titles import TITLES
 from claude_mem.observer.local.tool_uses import Failure, FileWork
+from claude_mem.observer.local.turn_topic import topic_of, topic_of_session
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import QUESTION_MARKS, shorten
-from claude_mem.title_rules import is_complete
+from claude_mem.title_rules import Topic, has_name, is_complete, with_topic, without_topic
 from claude_mem.types import (
     COMMAND_PURPOSES,
     CommandRun,
@@ -101,9 +106,10 @@ PREFERENCE = "preference"  # the concept of a rule of the user
 def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     detail = DETAILS[verbosity]
     scored = score_turn(turn, detail)
-    title = turn_title(scored)
+    title, needs_topic = choose_title(scored)
     passages = select_passages(scored, title, detail)
-    observations = build_observations(scored, passages, title)
+    topic = topic_of(turn, scored.evidence.request, title) if needs_topic else None
+    observations = build_observations(scored, passages, title, topic)
     observed = "\n".join(observation.text for observation in observations)
     summary = build_summary(scored, passages, title, observed)
     # What was asked stays the same while a turn goes on; what came of it does not.
@@ -111,7 +117,7 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     has_subtitle = says_more_than(session_title, content_words(summary.completed or ""))
     distillate = Distillate(
         summary=summary,
-        observations=(*observations, *_rule_observations(turn.prompt or "")),
+        observations=(*observations, *_rule_observations(turn, scored.evidence.request)),
         title=session_title or None,
         subtitle=summary.completed if has_subtitle else None,
         observer=LOCAL,
@@ -126,14 +132,21 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     return with_outside_words(turn, distillate)
 
 
-def turn_title(scored: ScoredTurn) -> str:
+class ChosenTitle(NamedTuple):
+    text: str
+    needs_topic: bool = False  # it may not be understood without what the turn was about
+
+
+def choose_title(scored: ScoredTurn) -> ChosenTitle:
     """The first title that no previous turn of the session has; empty if there is none."""
-    previous = {text.partition("\n")[0].lower() for text in scored.recent_memories}
-    choices = _by_clarity(scored) if scored.is_english else _by_structure(scored)
-    return next((title for title in choices if title and title.lower() not in previous), "")
+    first_lines = (text.partition("\n")[0] for text in scored.recent_memories)
+    previous = {without_topic(line).lower() for line in first_lines}
+    choices = _by_clarity(scored) if scored.is_english else map(ChosenTitle, _by_structure(scored))
+    unused = (each for each in choices if each.text and each.text.lower() not in previous)
+    return next(unused, ChosenTitle(""))
 
 
-def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
+def _by_clarity(scored: ScoredTurn) -> Iterator[ChosenTitle]:
     """The clear ones, what the edits tell, plans, new files; of edits the clearest at least.
 
     A clause that names nothing is taken only where no other one is clear."""
@@ -141,18 +154,27 @@ def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
     ranked = scored.titles
     if titles.is_commit_request(evidence.request.text):
         # What stopped a commit rather than what it commits.
-        yield from (each.title.text for each in ranked if tells_stopped_commit(each.title.text))
+        yield from (_chosen(each) for each in ranked if tells_stopped_commit(each.title.text))
     files = evidence.files.values()
     least = CLEAR_OF_EDITS if files else CLEAR
     clear = [each for each in ranked if each.is_clearer_than(least)]
     sure = [each for each in clear if each.is_surely_clearer_than(least)]
-    yield from (titles.after_file(each.title, files) for each in (*sure, *clear))
-    yield titles.from_edits(files)
-    yield titles.from_plan(evidence.request.plan_title)
-    yield titles.of_created_files(files)
+    for each in (*sure, *clear):
+        yield _chosen(each)._replace(text=titles.after_file(each.title, files))
+    yield ChosenTitle(titles.from_edits(files), needs_topic=True)
+    yield ChosenTitle(titles.from_plan(evidence.request.plan_title))
+    yield ChosenTitle(titles.of_created_files(files), needs_topic=True)
     if files:
-        clearest = sorted(ranked, key=lambda each: -each.clarity)
-        yield from (each.title.text for each in clearest)
+        yield from map(_chosen, sorted(ranked, key=lambda each: -each.clarity))
+
+
+def _chosen(ranked: RankedTitle) -> ChosenTitle:
+    """The subject of a commit needs no topic if it names something."""
+    text = ranked.title.text
+    is_clear = ranked.cautious_clarity >= CLEAR_WITHOUT_TOPIC
+    return ChosenTitle(
+        text, not (is_clear or (is_written_as_title(ranked.title) and has_name(text)))
+    )
 
 
 def _by_structure(scored: ScoredTurn) -> Iterator[str]:
@@ -185,7 +207,7 @@ def request_title(scored: ScoredTurn) -> str:
 
 
 def build_observations(
-    scored: ScoredTurn, passages: list[Candidate], title: str
+    scored: ScoredTurn, passages: list[Candidate], title: str, topic: Topic | None = None
 ) -> tuple[Observation, ...]:
     evidence = scored.evidence
     if not title or not scored.is_worth_observing:
@@ -198,7 +220,7 @@ def build_observations(
     edits = [source for work in evidence.files.values() for source in work.sources]
     observation = Observation(
         type=type_,
-        title=title,
+        title=with_topic(title, topic),
         narrative=narrative,
         facts=facts,
         concepts=classify_concepts(type_, [candidate.text for candidate in passages]),
@@ -210,17 +232,17 @@ def build_observations(
     return (observation,)
 
 
-def _rule_observations(prompt: str) -> tuple[Observation, ...]:
+def _rule_observations(turn: Turn, request: UserRequest) -> tuple[Observation, ...]:
     """One for each sure rule: what the user said is a decision."""
     return tuple(
         Observation(
             "decision",
-            title := rule_title(rule.text),
+            with_topic(title := rule_title(rule.text), topic_of_session(turn, request, title)),
             narrative=rule.text if rule.text != title else None,
             concepts=(PREFERENCE,),
             origin="person",
         )
-        for rule in find_rules(prompt)
+        for rule in find_rules(turn.prompt or "")
         if rule.status == "holds"
     )
 

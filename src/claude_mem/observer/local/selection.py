@@ -37,6 +37,7 @@ from claude_mem.observer.local.title_signs import has_plain_label
 from claude_mem.observer.local.titles import (
     PROPOSAL,
     SPOKEN,
+    TITLES,
     TitleCandidate,
     is_commit_request,
 )
@@ -66,6 +67,8 @@ LEAST_IF_UNSURE = 0.7  # of a turn without edits that is hardly worth an observa
 SURE = 0.7  # beyond the threshold of a turn
 CLEAR = 0.5  # what work without edits needs
 CLEAR_OF_EDITS = 1.0  # what is preferred to what the edits themselves tell
+CLEAR_WITHOUT_TOPIC = 2.0  # a title below it is followed by what the turn was about
+WRITTEN_SHARE = 0.1  # what it counts that a title was written to be one, and not cut
 DOUBT = 1.5  # taken from the clarity of a clause with a plain label, and of one without a name
 JUDGED_FIRST = 20
 READ_IF_UNCLEAR = 40  # passages to look for titles in, where the first have no clear one
@@ -126,7 +129,9 @@ class RankedTitle:
 
     @property
     def rank(self) -> float:
-        return self.score + CLARITY_SHARE * min(self.cautious_clarity, CLEAR_ENOUGH)
+        clarity = CLARITY_SHARE * min(self.cautious_clarity, CLEAR_ENOUGH)
+        is_written = self.title.source in TITLES and self.title.cut in ("all", "scope")
+        return self.score + clarity + WRITTEN_SHARE * is_written
 
     @property
     def cautious_clarity(self) -> float:

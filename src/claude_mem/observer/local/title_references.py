@@ -53,6 +53,28 @@ _COMPARED = re.compile(
 )
 # "The lamp matches the harbour's": of the other, the noun is missing.
 _POSSESSIVE_END = re.compile(r"\w['’]s$")
+# Whoever reviewed, a step for the user, an example, a judgement without its subject: the work, and
+# nothing of the project.
+_OF_THE_CONVERSATION = AnyCase(
+    r"^(?:[\w'-]+ ){0,3}(?:angles?|lens|sweeps?|finders?|verifiers?|work streams?) (?!of\b)[a-z]"
+    r"|^(?:~?\d+|all|both) (?:[\w-]+ )?candidates\b|\bangle too$"
+    r"|^(?:go|head|navigate|switch) to\b|^click\b"
+    r"|^an? [\w-]+ like\b"
+    r"|^(?:one|another) (?:catch|caveat|correction|detail|exception|note|nuance|question|thing)\b"
+    r"|^(?:consistent|inconsistent) with\b|^different from\b"
+    r"|^(?:equal|equivalent|identical|related|similar|unrelated) to\b"
+    r"|^(?:arithmetic|assumption|claim|guess|math|reading|reasoning)s? (?:is|was|were)\b"
+    r"|^the (?:[\w-]+ ){0,2}(?:comment|reply|thread)s? [a-z]+"
+    # "The natural place is `Lamp.burn()`": for what?
+    r"|^the (?:actual|best|cleanest|correct|natural|obvious|only|proper|real|right|simplest) [a-z]+"
+    r" (?:is|was|would be)\b"
+    r"|\b(?:all|both|each|half|most|none|part|some) of (?:it|them)\b"
+    r"|^(?:nobody|none|nothing|no [a-z]+)\b[^,;]{0,100}\b(?:it|them)\b"
+    r"|\bboth (?:callers|cases|files|functions|methods|paths|sites|tests)\b"
+    r"|\bon (?:the )?first (?:pass|try)\b|^the rest of\b"
+    r"|\b(?:are|became|is|was) (?:now )?`\w`$"
+)
+_EXAMPLES_END = re.compile(r"\(e\.g\.[^()]*\)$")  # "Long comments (e.g. of lamps)": what of them?
 _ITEM = re.compile(r"(?:the|an?|\d+|one|two|three|four|five|six|seven)\s", re.IGNORECASE)
 _ITEM_END = re.compile(r", (?:and )?")
 FEWEST_ITEMS = 2
@@ -63,11 +85,13 @@ def refers_to_unnamed(title: str) -> bool:
     place, said = _place_and_statement(title)
     return (
         _has_unnamed_subject(place, said)
+        or _OF_THE_CONVERSATION.search(said) is not None
         or _NO_NOUN_BEFORE.search(said) is not None
         or _COMPARED.search(said) is not None
         or _POSSESSIVE_END.search(said) is not None
         or (lacks_subject(said) and _PRONOUN.search(said) is not None)
         or (verb_of(place) is None and _is_list_of_things(said))
+        or (verb_of(said) is None and _EXAMPLES_END.search(said) is not None)
     )
 
 
@@ -114,9 +138,9 @@ def _may_be_verb(word: str, *, is_plural: bool) -> bool:
 
 
 def _is_list_of_things(said: str) -> bool:
-    """ "The lamp rule, two broken tests, and an open relay": nothing is said of them."""
+    """ "The lamp rule, two broken tests, and open relays": nothing is said of them."""
     items = _ITEM_END.split(said)
-    if len(items) < FEWEST_ITEMS or not all(map(_ITEM.match, items)):
+    if len(items) < FEWEST_ITEMS or not all(map(_ITEM.match, items[:FEWEST_ITEMS])):
         return False
     words = said.lower().replace(",", " ").split()
     return not any(word in _AUXILIARIES or word in THIRD_PERSON for word in words)

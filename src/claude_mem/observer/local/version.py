@@ -4,4 +4,4 @@ Raise it when its memories become better: then turns whose events or transcript 
 distilled again in the background (`worker/background_distilling.py`).
 """
 
-VERSION = 16
+VERSION = 17

@@ -22,6 +22,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.facts import Artifact
 from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turns import MAIN_BRANCHES
+from claude_mem.title_rules import without_topic
 
 SESSIONS, SESSIONS_FOR_BRANCH = 20, 40
 SUMMARIES = 6  # turns for each session, on average
@@ -250,11 +251,12 @@ def _is_same_work(work: Result, commit: Result) -> bool:
 
 
 def _title(observation: JsonRow) -> str:
-    return unmarked(str(observation["title"] or ""))
+    """Without the topic: its session has one."""
+    return unmarked(without_topic(str(observation["title"] or "")))
 
 
 def _is_about(observation: JsonRow, subject: str) -> bool:
-    return is_about(long_words(str(observation["title"])), long_words(subject))
+    return is_about(long_words(_title(observation)), long_words(subject))
 
 
 def _is_commit(artifact: Artifact) -> bool:

@@ -24,6 +24,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.fact_comparison.supersession import compare_texts
 from claude_mem.store.memory_rows import JsonRow, RuleTurn, ShortPrompt
 from claude_mem.store.obstacles import REMEDY_SEPARATOR, Obstacle
+from claude_mem.title_rules import without_topic
 from claude_mem.types import Fact
 
 MIN_TURNS = 2  # with a command or fault, before it counts as the project's
@@ -390,7 +391,8 @@ def _current(observations: Sequence[JsonRow]) -> list[JsonRow]:
 def _replaces(newer: JsonRow, older: JsonRow) -> bool:
     if older["observer"] == "person" and newer["observer"] != "person":
         return False
-    return compare_texts(str(older["title"] or ""), str(newer["title"] or "")) != "unrelated"
+    titles = (without_topic(str(row["title"] or "")) for row in (older, newer))
+    return compare_texts(*titles) != "unrelated"
 
 
 def _with_scope(fact: Fact) -> str:
