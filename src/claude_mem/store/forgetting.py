@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput
-from claude_mem.store import given_hints
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
 from claude_mem.store.trash import Forgotten, Trash, erase, find_forgotten
@@ -194,8 +193,7 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None, is_hard:
     trash.keep("turn_records", "turn_id", turn_ids)
     trash.keep("outside_words", "turn_id", turn_ids)
     _forget_facts(trash, turn_ids)
-    given_hints.forget_hints(connection, turn_ids)
-    given_hints.forget_hints_of_sessions(connection, ids)
+    _delete_hints(connection, turn_ids, ids)
     for queue in QUEUES:
         trash.keep(queue.table, "session_id", ids)
     # Not for saved memories: the next one would belong to the same session.
@@ -226,7 +224,7 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]], is_hard: bool) -> 
     trash.keep("observation_events", "observation_id", ids["observations"])
     trash.keep("turn_records", "turn_id", turn_ids)  # it tells what is forgotten
     _forget_facts(trash, turn_ids)
-    given_hints.forget_hints(connection, turn_ids)
+    _delete_hints(connection, turn_ids)
     for queue in QUEUES:  # or a job that runs now would bring the memories back
         jobs = trash.keep(queue.table, "turn_id", turn_ids)
         _delete(connection, queue.table, [job["id"] for job in jobs])
@@ -286,6 +284,18 @@ def _forget_facts(trash: Trash, turn_ids: Sequence[int]) -> None:
     )
     # Also those that the triggers keep: the user pinned them, or marked them as wrong.
     connection.executemany("DELETE FROM facts WHERE id = ?", [(fact,) for fact in ids])
+
+
+def _delete_hints(
+    connection: sqlite3.Connection, turn_ids: Sequence[int], session_ids: Sequence[int] = ()
+) -> None:
+    """Those that show these turns, or were given to these sessions: they have words of prompts."""
+    connection.execute(
+        "DELETE FROM hints WHERE turn_id IN (SELECT value FROM json_each(?))"
+        " OR content_session_id IN (SELECT content_session_id FROM sdk_sessions"
+        " WHERE id IN (SELECT value FROM json_each(?)))",
+        (json.dumps(list(turn_ids)), json.dumps(list(session_ids))),
+    )
 
 
 def _turns_of(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> list[int]:
