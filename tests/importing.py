@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from claude_mem.config import Layout
-from claude_mem.intake.transcripts.file_reading import ImportOptions
-from claude_mem.intake.transcripts.importer import Report, import_transcripts
+from claude_mem.intake.transcripts.import_options import ImportOptions
+from claude_mem.intake.transcripts.import_report import Report
+from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from tests.conftest import Home

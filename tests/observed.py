@@ -21,7 +21,6 @@ from claude_mem.observer.models.model import Model
 from claude_mem.store import memories, turns
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Json, Turn
-from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.refiner import Policy, Refiner
 from tests.conftest import Home
@@ -161,9 +160,8 @@ class Observed(CommittedRows):
     def with_refiner(self, work: Callable[[Refiner], Awaitable[T]]) -> T:
         async def run() -> T:
             story = self.story
-            cleanup = ConversationCleanup(story.store, claude_files(self.directory))
             refiner = Refiner(story.layout, story.store, lambda: story.now, story.announcer,
-                              story.contexts, story.reader, cleanup,
+                              story.contexts, story.reader, claude_files(self.directory),
                               lambda: None)  # fmt: skip
             with story.announcer.live_events.subscribe() as subscription:
                 try:

@@ -9,7 +9,7 @@ import pytest
 
 from claude_mem.agents import BY_NAME
 from claude_mem.intake.transcript_additions import TranscriptAdditions
-from claude_mem.intake.transcripts.file_reading import ImportOptions
+from claude_mem.intake.transcripts.import_options import ImportOptions
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.intake.transcripts.transcript import open_transcript
 from claude_mem.worker.distil_jobs import JobRunner

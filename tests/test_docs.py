@@ -15,7 +15,7 @@ from claude_mem.intake import rejected_events
 from claude_mem.parameter_table import OPERATIONS
 from claude_mem.server.app import public_routes
 from claude_mem.store import given_hints
-from claude_mem.store.revisions import REPLY_BYTES
+from claude_mem.store.refinements import REPLY_BYTES
 from claude_mem.worker import contexts
 from tests.api import open_api
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.intake.transcripts import file_reading
+from claude_mem.intake.transcripts import importer
 from tests.conftest import Home
 from tests.importing import (
     HIDDEN,
@@ -70,7 +70,7 @@ def test_in_any_order_and_in_any_number_of_runs_it_comes_to_the_same(
 
 def test_read_side_by_side_it_is_the_same(target: ImportTarget, tmp_path: Path) -> None:
     files = library(tmp_path / "library")
-    assert len(files) > file_reading.MOST_WITHOUT_POOL
+    assert len(files) > importer.MOST_WITHOUT_POOL
     target.run(*files, processes=3)
     assert target.contents == import_alone(tmp_path / "alone", *files)
 
@@ -85,7 +85,7 @@ def test_read_in_pieces_it_is_the_same(
         long.agent(f"Lamp {number} is lit.")
     files.append(long.save(tmp_path / "library/long.jsonl"))
     expected = import_alone(tmp_path / "alone", *files)
-    monkeypatch.setattr(file_reading, "LARGE_FILE_BYTES", 100)
+    monkeypatch.setattr(importer, "LARGE_FILE_BYTES", 100)
     target.run(*files)
     assert target.contents == expected
     ended = {row[0]: row[-1] for row in expected["sessions"]}

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.transcript_additions import TranscriptAdditions
-from claude_mem.intake.transcripts import file_reading, importer, reading_process
-from claude_mem.intake.transcripts.importer import distil_waiting
+from claude_mem.intake.transcripts import importer, newest_sessions, reading_process
+from claude_mem.intake.transcripts.import_report import Report
 from claude_mem.intake.transcripts.reading_process import ReadingProcess, Request
+from claude_mem.intake.transcripts.waiting_transcripts import distil_waiting
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.forgetting import Selection
 from claude_mem.worker.background_distilling import BackgroundDistilling
@@ -33,7 +34,7 @@ from tests.transcripts import OLD, SESSION, Chat, harbour, recently
 class LaterTarget(ImportTarget):
     """Imports without memories and raw texts, which come with `distil`."""
 
-    def run(self, *files: Path, **options: Any) -> importer.Report:
+    def run(self, *files: Path, **options: Any) -> Report:
         reads = options.setdefault("reads", "record")
         options.setdefault("raw_later", reads == "record")
         return super().run(*files, **options)
@@ -98,7 +99,7 @@ def test_read_side_by_side_and_in_pieces_it_is_the_same(
     target.run(*files, processes=3)
     target.distil(processes=3)
     assert target.contents == expected
-    monkeypatch.setattr(file_reading, "LARGE_FILE_BYTES", 100)
+    monkeypatch.setattr(importer, "LARGE_FILE_BYTES", 100)
     parts = LaterTarget(tmp_path / "parts")
     parts.run(*files)
     parts.distil()
@@ -183,7 +184,7 @@ def test_the_record_is_there_at_once_and_search_finds_it(tmp_path: Path) -> None
 def test_the_newest_sessions_of_each_project_are_distilled_at_once(
     target: LaterTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importer, "FEW_BYTES", 0)
+    monkeypatch.setattr(newest_sessions, "FEW_BYTES", 0)
     other = harbour("other", cwd="/home/dev/lighthouse", start=OLD - DAY)
     early, late = two_sessions(tmp_path)
     files = [early, late, other.save(tmp_path / "other.jsonl")]
@@ -298,7 +299,7 @@ def test_calls_that_are_nested_too_deeply_are_the_same_events_now_and_later(
 def test_sessions_that_may_be_open_get_their_raw_texts_at_once(
     target: LaterTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importer, "FEW_BYTES", 0)
+    monkeypatch.setattr(newest_sessions, "FEW_BYTES", 0)
     now = recently()
     old = harbour("old", start=now - 2 * DAY).save(tmp_path / "old.jsonl")
     files = [*two_sessions(tmp_path, start=now), old]

@@ -27,7 +27,7 @@ from claude_mem.cli import imports as command
 from claude_mem.store import database
 from claude_mem.store import imported_sessions
 from claude_mem.store import waiting_turns
-from claude_mem.intake.transcripts import importer
+from claude_mem.intake.transcripts import importer, newest_sessions
 
 module, name, number, when = sys.argv[1:5]
 owners = {"imported_sessions": imported_sessions, "Writer": database.Writer, "command": command,
@@ -46,7 +46,7 @@ def killed(*args, **kwargs):
 
 setattr(owner, name, killed)
 importer.MAX_PENDING_SESSIONS = importer.GROUP = 1
-importer.FEW_BYTES = importer.CONTEXT_SESSIONS = 0
+newest_sessions.FEW_BYTES = newest_sessions.CONTEXT_SESSIONS = 0
 sys.argv = ["claude-mem", *sys.argv[5:]]
 main()
 """

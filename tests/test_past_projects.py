@@ -10,8 +10,12 @@ import pytest
 from claude_mem.errors import AmbiguousProject
 from claude_mem.index.text.filters import Filters
 from claude_mem.intake.projects import Projects
-from claude_mem.intake.transcripts.importer import import_transcripts, merge_known_projects
-from claude_mem.intake.transcripts.missing_directories import CHUNK, known_projects
+from claude_mem.intake.transcripts.importer import import_transcripts
+from claude_mem.intake.transcripts.missing_directories import (
+    CHUNK,
+    known_projects,
+    merge_known_projects,
+)
 from claude_mem.recall.formatting import search_text
 from claude_mem.recall.search import Query, search
 from claude_mem.store import Store

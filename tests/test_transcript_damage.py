@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.transcripts import transcript
-from claude_mem.intake.transcripts.file_reading import ImportOptions
+from claude_mem.intake.transcripts.import_options import ImportOptions
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.intake.transcripts.transcript import Transcript, is_within
 from claude_mem.types import STATEMENT

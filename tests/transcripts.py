@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from claude_mem.intake.transcripts.file_reading import ImportOptions
+from claude_mem.intake.transcripts.import_options import ImportOptions
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.intake.transcripts.transcript import Transcript, TranscriptEvent
 from claude_mem.types import PastSession

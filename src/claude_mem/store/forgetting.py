@@ -1,8 +1,7 @@
 """Forgetting: rows move out of their tables, so that no query has to filter them.
 
-They are kept in the trash until undo restores them or they expire, or are removed for good
-(`trash.py`). Tombstones and sealed turns keep them from being recorded again (`tombstones.py`);
-both remain.
+They are kept in the trash until undo restores them or they expire, or are removed for good.
+Tombstones (also `trash.py`) and sealed turns keep them from being recorded again; both remain.
 """
 
 import hashlib
@@ -13,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput
-from claude_mem.store import given_hints, tombstones
 from claude_mem.store.facts import LOCAL
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
@@ -185,9 +183,7 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None, is_hard:
     if project is not None:
         for table in ("project_dirs", "project_overrides", "project_aliases"):
             trash.keep(table, "project_id", projects)
-        tombstones.add(
-            connection, trash.id, "project", [row["key"] for row in project_rows], trash.now_ms
-        )
+        trash.add_tombstones("project", [row["key"] for row in project_rows])
     sessions = trash.keep("sdk_sessions", "id", ids)
     turns = trash.keep("user_prompts", "session_id", ids)
     turn_ids = [row["id"] for row in turns]
@@ -199,14 +195,13 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None, is_hard:
     trash.keep("turn_records", "turn_id", turn_ids)
     trash.keep("outside_words", "turn_id", turn_ids)
     _forget_facts(trash, turn_ids)
-    given_hints.forget_hints(connection, turn_ids)
-    given_hints.forget_hints_of_sessions(connection, ids)
+    _delete_hints(connection, turn_ids, ids)
     for queue in QUEUES:
         trash.keep(queue.table, "session_id", ids)
     # Not for saved memories: the next one would belong to the same session.
     hooked = [row["content_session_id"] for row in sessions if row["dialect"] != MANUAL]
-    tombstones.add(connection, trash.id, "session", hooked, trash.now_ms)
-    tombstones.add(connection, trash.id, "turn", _unique_prompt_ids(turns), trash.now_ms)
+    trash.add_tombstones("session", hooked)
+    trash.add_tombstones("turn", _unique_prompt_ids(turns))
     if project is None:
         _clear_titles(trash, turns, [*turns, *summaries, *observations], is_hard)
         first = min((row["started_at_epoch"] for row in sessions), default=trash.now_ms)
@@ -231,11 +226,11 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]], is_hard: bool) -> 
     trash.keep("observation_events", "observation_id", ids["observations"])
     trash.keep("turn_records", "turn_id", turn_ids)  # it tells what is forgotten
     _forget_facts(trash, turn_ids)
-    given_hints.forget_hints(connection, turn_ids)
+    _delete_hints(connection, turn_ids)
     for queue in QUEUES:  # or a job that runs now would bring the memories back
         jobs = trash.keep(queue.table, "turn_id", turn_ids)
         _delete(connection, queue.table, [job["id"] for job in jobs])
-    tombstones.add(connection, trash.id, "turn", _unique_prompt_ids(turns), trash.now_ms)
+    trash.add_tombstones("turn", _unique_prompt_ids(turns))
     prompts = [turn for turn in turns if turn["id"] in set(ids["prompts"])]
     _clear_titles(trash, turns, [*summaries, *observations, *prompts], is_hard)
     trash.change("user_prompts", prompts, prompt_text=None)
@@ -291,6 +286,18 @@ def _forget_facts(trash: Trash, turn_ids: Sequence[int]) -> None:
     )
     # Also those that the triggers keep: the user pinned them, or marked them as wrong.
     connection.executemany("DELETE FROM facts WHERE id = ?", [(fact,) for fact in ids])
+
+
+def _delete_hints(
+    connection: sqlite3.Connection, turn_ids: Sequence[int], session_ids: Sequence[int] = ()
+) -> None:
+    """Those that show these turns, or were given to these sessions: they have words of prompts."""
+    connection.execute(
+        "DELETE FROM hints WHERE turn_id IN (SELECT value FROM json_each(?))"
+        " OR content_session_id IN (SELECT content_session_id FROM sdk_sessions"
+        " WHERE id IN (SELECT value FROM json_each(?)))",
+        (json.dumps(list(turn_ids)), json.dumps(list(session_ids))),
+    )
 
 
 def _turns_of(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> list[int]:

@@ -1,5 +1,5 @@
 """The hints that prompts were given, for a while: so that a session gets none twice, and so that
-the user can see what was given and why. Deleted with the memory that they show."""
+the user can see what was given and why. Forgetting deletes them with what they show."""
 
 import json
 import sqlite3
@@ -119,23 +119,6 @@ def count_hints(connection: sqlite3.Connection, content_session_id: str) -> int:
         (content_session_id,),
     ).fetchone()
     return int(row[0])
-
-
-def forget_hints(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> None:
-    """Those that show these turns."""
-    ids = json.dumps(list(turn_ids))
-    connection.execute(
-        "DELETE FROM hints WHERE turn_id IN (SELECT value FROM json_each(?))", (ids,)
-    )
-
-
-def forget_hints_of_sessions(connection: sqlite3.Connection, session_ids: Iterable[int]) -> None:
-    """Their words are words of the prompts."""
-    connection.execute(
-        "DELETE FROM hints WHERE content_session_id IN (SELECT content_session_id FROM sdk_sessions"
-        " WHERE id IN (SELECT value FROM json_each(?)))",
-        (json.dumps(list(session_ids)),),
-    )
 
 
 def trim_hints(connection: sqlite3.Connection, before_ms: int, keep: int = KEEP_ROWS) -> int:

@@ -27,7 +27,7 @@ from claude_mem.store import (
     projects,
     queue,
     refine_requests,
-    revisions,
+    refinements,
     sessions,
     spending,
     team_tables,
@@ -143,7 +143,7 @@ class StoreReader(ViewerReader):
 
     def drafted_turn(self, turn_id: int) -> Turn | None:
         """As a model would get it to revise."""
-        return self.read(lambda c: revisions.load_drafted_turn(c, turn_id))
+        return self.read(lambda c: refinements.load_drafted_turn(c, turn_id))
 
     def requested_refinements(self) -> int:
         """How many turns wait for a model because the user asked for it."""
@@ -153,13 +153,13 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: refine_requests.is_requested_job(c, job))
 
     def refinement_state(self) -> dict[str, int]:
-        return self.read(revisions.counts)
+        return self.read(refinements.counts)
 
     def last_kept_reason(self) -> str | None:
-        return self.read(revisions.last_reason)
+        return self.read(refinements.last_reason)
 
     def kept_replies(self) -> list[dict[str, Json]]:
-        return self.read(revisions.kept_replies)
+        return self.read(refinements.kept_replies)
 
     def has_finished_conversation(self) -> bool:
         return self.read(sessions.has_finished_conversation)

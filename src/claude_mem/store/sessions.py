@@ -183,7 +183,7 @@ def set_first_start_context(
 
 # Conversations with a model's provider that can be resumed, one per session. They are kept apart
 # from the session ids: only the provider that opened a conversation may continue it, and only while
-# its clients run (`worker/conversation_cleanup.py` drops all before new ones start).
+# its clients run (`worker/refiner.py` drops all before new ones start).
 
 # Sessions that are over and have nothing queued: their conversations will not be resumed.
 _FINISHED = (

@@ -27,7 +27,7 @@ from claude_mem.store import (
     projects,
     queue,
     refine_requests,
-    revisions,
+    refinements,
     saved_memories,
     sessions,
     spending,
@@ -131,7 +131,7 @@ class Store(StoreReader):
 
     def retire_raw_events(self, before_ms: int, keep_bytes: int) -> "Future[int]":
         def work(connection: sqlite3.Connection) -> int:
-            revisions.expire_kept(connection, before_ms, keep_bytes)
+            refinements.expire_kept(connection, before_ms, keep_bytes)
             return turn_records.retire_raw_events(connection, before_ms, keep_bytes)
 
         return self.write(work)
@@ -278,7 +278,7 @@ class Store(StoreReader):
         return self.write(refine_requests.cancel)
 
     def claim_refinement(self) -> "Future[tuple[Job, Turn | None] | None]":
-        return self._claim(queue.REFINEMENTS, revisions.load_turn_to_refine)
+        return self._claim(queue.REFINEMENTS, refinements.load_turn_to_refine)
 
     def renew_refinement(self, job: Job) -> "Future[bool]":
         return self.write(lambda c: queue.REFINEMENTS.renew(c, job, self._lease_clock()))
@@ -287,7 +287,9 @@ class Store(StoreReader):
         self, job: Job, turn: Turn, distillate: Distillate, reply: str | None = None
     ) -> "Future[bool]":
         """`reply`: the model's text, where the memories do not hold all of it."""
-        return self.write(lambda c: revisions.save(c, job, turn, distillate, reply, self._clock()))
+        return self.write(
+            lambda c: refinements.save(c, job, turn, distillate, reply, self._clock())
+        )
 
     def put_back_refinement(
         self, job: Job, error: str, available_ms: int, *, counted: bool = True
@@ -298,7 +300,7 @@ class Store(StoreReader):
 
     def give_up_refinement(self, job: Job, reason: str, reply: str | None = None) -> "Future[None]":
         return self.write(
-            lambda c: revisions.give_up_refinement(c, job, reason, reply, self._clock())
+            lambda c: refinements.give_up_refinement(c, job, reason, reply, self._clock())
         )
 
     def give_up_all_refinements(self, reason: str) -> "Future[int]":

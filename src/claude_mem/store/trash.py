@@ -1,19 +1,28 @@
-"""The trash: the rows of each forgetting until undo restores them or they expire.
+"""What forgetting leaves behind: the trash and tombstones.
 
-Forgetting for good empties it in the same transaction (`erase`): nothing stays, and no mark of it
-names anything. The files are scrubbed afterwards (`file_scrubbing.py`)."""
+The trash has the rows of each forgetting until undo restores them or they expire. Tombstones stay:
+whatever records sessions or turns asks for them first, so that no transcript, late hook or old
+export brings forgotten rows back.
 
+Forgetting for good empties the trash in the same transaction (`erase`). Its tombstones are only
+hashes, so that the database does not even name the project or session. The files are scrubbed
+afterwards (`file_scrubbing.py`).
+"""
+
+import hashlib
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.store import file_scrubbing, tombstones
+from claude_mem.store import file_scrubbing
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.sessions import drop_conversation
 from claude_mem.types import Project
+
+TombstoneKind = Literal["project", "session", "turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,13 @@ class Trash:
             [(self.id, table, kind, json.dumps(row)) for row in rows],
         )
 
+    def add_tombstones(self, kind: TombstoneKind, keys: Iterable[str]) -> None:
+        self.connection.executemany(
+            "INSERT OR IGNORE INTO tombstones (kind, key, forgotten_id, at_epoch)"
+            " VALUES (?, ?, ?, ?)",
+            [(kind, key, self.id, self.now_ms) for key in keys],
+        )
+
 
 def find_forgotten(connection: sqlite3.Connection, token: str) -> Forgotten | None:
     """Also one that was erased."""
@@ -122,7 +138,7 @@ def undo(connection: sqlite3.Connection, token: str | None) -> Forgotten:
             " (`claude-mem forget --list`)",
             "undo",
         ) from None
-    tombstones.remove(connection, identity)
+    connection.execute("DELETE FROM tombstones WHERE forgotten_id = ?", (identity,))
     connection.execute("DELETE FROM forgotten WHERE id = ?", (identity,))
     return forgotten
 
@@ -213,7 +229,7 @@ def erase(connection: sqlite3.Connection, forgotten_id: int, now_ms: int) -> Non
     for session in _remaining_sessions(connection, turns):
         # The conversation contains the text.
         drop_conversation(connection, session)
-    tombstones.hash_keys(connection, forgotten_id)
+    _hash_tombstones(connection, forgotten_id)
     connection.execute("DELETE FROM forgotten_rows WHERE forgotten_id = ?", (forgotten_id,))
     connection.execute("UPDATE forgotten SET erased = 1 WHERE id = ?", (forgotten_id,))
     file_scrubbing.request(connection, now_ms)
@@ -268,3 +284,62 @@ def _remaining_sessions(connection: sqlite3.Connection, turns: list[int]) -> lis
         (json.dumps(turns),),
     )
     return [row[0] for row in rows]
+
+
+def _hash_tombstones(connection: sqlite3.Connection, forgotten_id: int) -> None:
+    rows = connection.execute(
+        "SELECT kind, key FROM tombstones WHERE forgotten_id = ?", (forgotten_id,)
+    ).fetchall()
+    connection.executemany(
+        "UPDATE OR REPLACE tombstones SET key = ? WHERE kind = ? AND key = ?",
+        [(_hash(kind, key), kind, key) for kind, key in rows],
+    )
+
+
+# What must not be recorded again
+
+
+def is_forgotten_session(connection: sqlite3.Connection, content_session_id: str) -> bool:
+    return _has_any(connection, "session", [content_session_id])
+
+
+def is_forgotten_turn(connection: sqlite3.Connection, prompt_id: str) -> bool:
+    return _has_any(connection, "turn", [prompt_id])
+
+
+def is_any_forgotten_turn(connection: sqlite3.Connection, prompt_ids: Sequence[str]) -> bool:
+    return _has_any(connection, "turn", prompt_ids)
+
+
+def is_forgotten_project(connection: sqlite3.Connection, key: str, started_ms: int) -> bool:
+    """Whether the project was forgotten after a session that started then."""
+    return _has_any(connection, "project", [key], started_ms)
+
+
+def has_sealed_turn(connection: sqlite3.Connection, session_id: int) -> bool:
+    """Whether a turn of the session lost some of its memories to forgetting."""
+    row = connection.execute(
+        "SELECT 1 FROM user_prompts WHERE session_id = ? AND sealed > 0", (session_id,)
+    ).fetchone()
+    return row is not None
+
+
+def _has_any(
+    connection: sqlite3.Connection, kind: str, keys: Sequence[str], since_ms: int = 0
+) -> bool:
+    keys_and_hashes = [*keys, *(_hash(kind, key) for key in keys)]
+    if len(keys) == 1:  # for every event: two values are compared faster than rows of a function
+        placeholders, parameters = "?, ?", keys_and_hashes
+    else:
+        placeholders, parameters = "SELECT value FROM json_each(?)", [json.dumps(keys_and_hashes)]
+    row = connection.execute(
+        f"SELECT 1 FROM tombstones WHERE kind = ? AND key IN ({placeholders})"
+        " AND at_epoch >= ? LIMIT 1",
+        (kind, *parameters, since_ms),
+    ).fetchone()
+    return row is not None
+
+
+def _hash(kind: str, key: str) -> str:
+    digest = hashlib.blake2b(f"{kind}\0{key}".encode("utf-8", "replace"), digest_size=16)
+    return f"hash:{digest.hexdigest()}"

@@ -19,13 +19,14 @@ from claude_mem.config.settings import CaptureSettings, RecordSettings
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.transcript_additions import TranscriptAdditions
-from claude_mem.intake.transcripts.file_reading import ImportOptions
-from claude_mem.intake.transcripts.importer import finish_transcript, merge_known_projects
+from claude_mem.intake.transcripts.import_options import ImportOptions
+from claude_mem.intake.transcripts.missing_directories import merge_known_projects
 from claude_mem.intake.transcripts.reading_process import (
     ReadingProcess,
     ReadingStopped,
     Request,
 )
+from claude_mem.intake.transcripts.waiting_transcripts import finish_transcript
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store

@@ -1,4 +1,8 @@
-"""Search, timeline and full memories: of this machine, and of the team if it has joined one."""
+"""Search, timeline and full memories: of this machine, and of the team if it has joined one.
+
+The team is asked at the same time as this machine, and has a time limit. Both rank in the same way,
+so that their results are merged by score.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,7 +15,7 @@ from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchResult
 from claude_mem.recall.search import search as search_here
-from claude_mem.recall.team import TEAM, JoinedTeam, TeamRows, merge_search, merge_timeline
+from claude_mem.recall.team import TEAM, JoinedTeam, TeamRows
 from claude_mem.recall.timeline import Timeline, TimelineQuery, around_moment
 from claude_mem.recall.timeline import timeline as timeline_here
 from claude_mem.store import StoreReader
@@ -39,7 +43,23 @@ async def _search_with_team(
         asyncio.to_thread(search_here, worker.store, from_first, now, worker.semantic_index),
         team.recall.search(query),
     )
-    return merge_search(local, others, query)
+    return _merge_search(local, others, query)
+
+
+def _merge_search(local: SearchResult, team: TeamRows, query: Query) -> SearchResult:
+    """`local` begins at the first result, as the team's rows do."""
+    rows = [*local.rows, *team.rows]
+    if query.order == "relevance" and query.text:
+        rows.sort(key=lambda row: (-row.score, -row.created_at_epoch))
+    else:
+        rows.sort(key=lambda row: row.created_at_epoch, reverse=query.order != "date_asc")
+    end = query.offset + query.limit
+    return replace(
+        local,
+        rows=tuple(rows[query.offset : end]),
+        has_more=local.has_more or len(rows) > end,
+        team_error=team.error,
+    )
 
 
 async def timeline(worker: Worker, query: TimelineQuery, now: datetime) -> Timeline | None:
@@ -58,7 +78,7 @@ async def timeline(worker: Worker, query: TimelineQuery, now: datetime) -> Timel
     anchor = local.anchor
     session = worker.store.session(anchor.session_db_id)
     others = await team.recall.timeline(query, anchor.created_at_epoch, str(session["project_key"]))
-    return merge_timeline(local, others, query)
+    return _merge_timeline(local, others, query)
 
 
 async def _timeline_of_team(
@@ -72,10 +92,22 @@ async def _timeline_of_team(
         raise NotFound(f"there is no memory {anchor}{reason}")
     project_id = worker.store.project_by_key(others.project_key)
     if project_id is None:
-        return merge_timeline(None, others, query)
+        return _merge_timeline(None, others, query)
     moment = others.anchor.created_at_epoch
     rows = await asyncio.to_thread(around_moment, worker.store, project_id, moment, query)
-    return merge_timeline(Timeline(others.anchor, rows), others, query)
+    return _merge_timeline(Timeline(others.anchor, rows), others, query)
+
+
+def _merge_timeline(
+    local: Timeline | None, team: TeamRows, query: TimelineQuery
+) -> Timeline | None:
+    anchor = team.anchor or (local.anchor if local else None)
+    if anchor is None:
+        return None
+    unique = {row.id: row for row in (*(local.rows if local else ()), *team.rows, anchor)}
+    rows = sorted(unique.values(), key=lambda row: row.created_at_epoch)  # keeps the local order
+    at = next(place for place, row in enumerate(rows) if row.id == anchor.id)
+    return Timeline(rows[at], tuple(rows[max(0, at - query.before) : at + query.after + 1]))
 
 
 async def memories(

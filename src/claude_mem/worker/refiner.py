@@ -18,6 +18,8 @@ from claude_mem.config import Layout, Settings
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
 from claude_mem.intake.event_reader import EventReader
+from claude_mem.observer.models.claude import ClaudeModel
+from claude_mem.observer.models.claude_files import ClaudeFiles
 from claude_mem.observer.models.failures import (
     LostSession,
     NotAllowed,
@@ -39,7 +41,6 @@ from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn, Verbosity
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.contexts import Contexts
-from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.session_logging import session_mark, turn_step
 
 log = logging.getLogger("claude_mem.refiner")
@@ -92,13 +93,13 @@ class Refiner:
         announcer: Announcer,
         contexts: Contexts,
         reader: EventReader,
-        cleanup: ConversationCleanup,
+        claude: ClaudeFiles,
         wake: Callable[[], None],
     ) -> None:
         self._layout, self._store, self._clock = layout, store, clock
         self._announcer, self._contexts = announcer, contexts
         self._reader = reader  # whose redaction follows the settings
-        self._cleanup = cleanup
+        self._claude = claude
         self._wake = wake  # at the end of each: there is room for the next one
         self._model: Model | None = None
         self._policy = Policy(Caps(0, 0))
@@ -110,7 +111,7 @@ class Refiner:
         """Switch to this model, or to none; running refinements are put back for it."""
         await self.close()
         self._policy = policy
-        await self._cleanup.begin()
+        await self._drop_earlier_conversations()
         if model is None and not policy.upgrade_drafts:
             await asyncio.wrap_future(self._store.give_up_all_refinements("no model is in use"))
         self._model = model
@@ -169,10 +170,24 @@ class Refiner:
         return due if due is not None and due > self._clock() else None
 
     async def clean_up_conversations(self) -> None:
-        """End the conversations of finished sessions, and delete what conversations left."""
-        await self._cleanup.end_finished(self._model)
-        if not self._running:
-            self._cleanup.delete_leftovers()
+        """End the conversations of sessions that are over and have no work left, and delete what
+        conversations left."""
+        if self._store.has_finished_conversation():
+            model = self._model
+            sessions = await asyncio.wrap_future(self._store.drop_finished_conversations())
+            if model is not None:
+                for session in sessions:
+                    await model.end_conversation(session)
+        # A conversation that just began is not recorded yet. Claude Code's transcripts are deleted
+        # also while another provider is in use.
+        if not self._running and self._claude.has_transcripts():
+            self._claude.delete_transcripts(self._store.resumable_conversations(ClaudeModel.name))
+
+    async def _drop_earlier_conversations(self) -> None:
+        """Before any client runs. A conversation of an earlier worker or observer is not resumed:
+        a new one gets the session's memories instead."""
+        self._claude.delete_pid_files()
+        await asyncio.wrap_future(self._store.drop_all_conversations())
 
     def _start(self, job: Job, turn: Turn, draft: Distillate, model: Model) -> None:
         task = asyncio.create_task(self._refine(job, turn, draft, model))

@@ -41,7 +41,6 @@ from claude_mem.worker.contexts import (
     are_of_other_budget,
     use_budget,
 )
-from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.embedding import Embedding
 from claude_mem.worker.forgetting import scrub_data_directory
@@ -113,9 +112,8 @@ class Worker:
             watchdog=self.watchdog,
         )
         self.jobs.keeps_records = settings.record.is_on
-        cleanup = ConversationCleanup(store, claude_files(layout, environ))
         self.refiner = Refiner(layout, store, clock, self.announcer, self.contexts,
-                               self.reader, cleanup, self.wake)  # fmt: skip
+                               self.reader, claude_files(layout, environ), self.wake)  # fmt: skip
         self.observer = ActiveObserver("local", "the worker is starting")
         index = open_semantic_index(settings, clock)
         self.embedding = Embedding(layout, store, index, clock)

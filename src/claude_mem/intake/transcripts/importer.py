@@ -1,128 +1,46 @@
-"""The import of past sessions: transcripts are read (`file_reading.py`) and stored by one writer.
+"""The import of past sessions: reads the transcripts that have changed, and stores their sessions.
 
+Reading is done in several processes, storing by one writer: reading and distilling is pure and
+takes nearly all the time. A large file is read in this process, part by part, to bound memory.
 Stored sessions stay stored, so an interrupted import can be run again.
 
 Distilling takes half of the time, and half of the rest would be for the raw texts of recent
-events. The command therefore reads only the newest sessions of each project completely, of which
-the next contexts are made. The turns of the others get both from the worker
+events. The command therefore reads only the newest sessions of each project completely
+(`newest_sessions.py`). The turns of the others get both from the worker
 (`worker/background_distilling.py`): `ImportOptions.reads`, `ImportOptions.raw_later`.
 """
 
-import logging
+import multiprocessing
 import os
-import re
+import signal
 import sqlite3
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.event_reader import milliseconds
-from claude_mem.intake.projects import Projects, access_of, is_missing, is_windows_path
-from claude_mem.intake.transcripts import file_reading
-from claude_mem.intake.transcripts.file_reading import ImportOptions, ReadFile, read_all, reason_of
-from claude_mem.intake.transcripts.missing_directories import first_directory, known_projects
-from claude_mem.intake.transcripts.transcript import open_regular_file
-from claude_mem.observer.local.observer import distil
-from claude_mem.recall.tokens import estimate_tokens
+from claude_mem.intake.event_reader import EventReader
+from claude_mem.intake.projects import access_of
+from claude_mem.intake.transcripts.import_options import ImportOptions
+from claude_mem.intake.transcripts.import_report import ReadFile, Report
+from claude_mem.intake.transcripts.missing_directories import known_projects, merge_known_projects
+from claude_mem.intake.transcripts.newest_sessions import options_by_age
+from claude_mem.intake.transcripts.past_sessions import PastSessionReader
+from claude_mem.observer.local.learned_trees import load_weights
+from claude_mem.redaction import load_finders
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.imported_sessions import ImportCounts
-from claude_mem.store.waiting_turns import WaitingTranscript
-from claude_mem.types import PastSession, PastTurn, Project, Verbosity
+from claude_mem.types import PastSession, PastTurn
 
-log = logging.getLogger("claude_mem.import")
-
+LARGE_FILE_BYTES = 24 * 1024 * 1024
+MOST_WITHOUT_POOL = 4  # so few files are read without starting processes
+DISTILLING_EFFORT = 3  # times that of reading a transcript without distilling it
 MAX_PENDING_SESSIONS = 32  # sessions that were given to the writer and are not on disk yet
 GROUP = 16  # sessions and files; the writer is faster than the readers, and would commit each alone
-# Sessions that are distilled at once, if most are distilled later: of each project the newest, as
-# many as a context is made of, as long as they are a small part of the files.
-CONTEXT_SESSIONS = 20
-FEW_BYTES, LARGEST_SHARE = 4 * 1024 * 1024, 0.15
-OPEN_MS = 24 * 3_600_000  # before the end of the newest session: others may still be open
-_TAIL = 64 * 1024  # bytes at the end of a file that have its last time
-_TIMESTAMP = re.compile(rb'"timestamp" ?: ?"([0-9TZ:.+-]{10,40})"')
 OnFile = Callable[[Path, int], None]
-
-
-@dataclass(slots=True)
-class Tally:
-    """Counts of an import, for one project or for all."""
-
-    sessions: set[str] = field(default_factory=set)
-    turns: int = 0
-    observations: int = 0
-    summaries: int = 0
-    existing: int = 0
-    private: int = 0
-    forgotten: int = 0
-    records: int = 0  # filled in for turns that were known
-    waiting: int = 0  # to be distilled
-    memory_tokens: int = 0
-
-    def add(self, session: PastSession, outcome: ImportCounts, tokens: int) -> None:
-        self.sessions.add(session.session_id)
-        self.turns += outcome.turns
-        self.observations += outcome.observations
-        self.summaries += outcome.summaries
-        self.existing += outcome.existing
-        self.private += outcome.private
-        self.forgotten += outcome.forgotten
-        self.records += outcome.records
-        self.waiting += outcome.waiting
-        self.memory_tokens += tokens
-
-    def distilled(self, outcome: ImportCounts, tokens: int) -> None:
-        """Of turns that were counted as waiting before."""
-        self.observations += outcome.observations
-        self.summaries += outcome.summaries
-        self.waiting = max(0, self.waiting - outcome.summaries)
-        self.memory_tokens += tokens
-
-
-@dataclass(slots=True)
-class Report:
-    files: int = 0
-    unchanged: int = 0  # files that an earlier import read completely
-    bytes: int = 0
-    lines: int = 0
-    unreadable: int = 0
-    text_chars: int = 0
-    waiting: int = 0  # turns that have no memories yet, also of earlier imports
-    troubles: list[tuple[Path, str]] = field(default_factory=list)
-    all: Tally = field(default_factory=Tally)
-    projects: dict[Project, Tally] = field(default_factory=dict)
-
-    def add_file(self, read: ReadFile) -> None:
-        self.files += 1
-        self.bytes += read.size
-        self.lines += read.lines
-        self.unreadable += read.unreadable
-        self.text_chars += read.text_chars
-        if read.trouble:
-            self.troubles.append((read.path, read.trouble))
-
-    def add(self, session: PastSession, outcome: ImportCounts) -> None:
-        tokens = sum(map(_tokens, session.turns))
-        for tally in (self.all, self.projects.setdefault(session.project, Tally())):
-            tally.add(session, outcome, tokens)
-
-    def distilled(self, project: Project, session: PastSession, outcome: ImportCounts) -> None:
-        tokens = sum(map(_tokens, session.turns))
-        for tally in (self.all, self.projects.get(project)):
-            if tally is not None:
-                tally.distilled(outcome, tokens)
-
-
-def _tokens(turn: PastTurn) -> int:
-    if turn.distillate is None:
-        return 0
-    summary = turn.distillate.summary
-    texts = [summary.text, *summary.files_edited, *summary.files_read]
-    for observation in turn.distillate.observations:
-        texts += (observation.text, *observation.files_modified, *observation.files_read)
-    return estimate_tokens("\n".join(texts))
 
 
 def import_transcripts(
@@ -145,7 +63,7 @@ def import_transcripts(
     sizes = dict(_changed(store, files, again, report, progress))
     options_of = dict.fromkeys(sizes, options)
     if options.reads == "newest":
-        options_of = _options_by_age(sizes, options)
+        options_of = options_by_age(sizes, options, LARGE_FILE_BYTES)
     for item in read_all(sizes, options_of, processes):
         if isinstance(item, PastSession):
             writer.put(item)
@@ -163,134 +81,198 @@ def import_transcripts(
     return report
 
 
-def merge_known_projects(store: Store, projects: Projects) -> int:
-    """Joins projects of directories that belong to another project, as far as is known by now:
-    work trees that were removed, and directories whose repository a later session named."""
-    count = 0
-    for project in store.projects():
-        key = str(project["key"])
-        is_path = key.startswith("/") or is_windows_path(key)
-        if is_path and is_missing(key):
-            target = projects.of(key)
-            if target.key != key:
-                count += store.merge_project_into(key, target).result()
-    return count
-
-
-def distil_waiting(
-    store: Store,
-    options: ImportOptions,
-    report: Report | None = None,
-    *,
-    processes: int = 1,
-    progress: OnFile = lambda path, size: None,
-) -> None:
-    """Distils imported turns that have no memories yet. The worker may do the same at the same
-    time."""
-    report = report or Report()
-    waiting: dict[Path, list[WaitingTranscript]] = {}
-    store.add_missing_transcripts().result()
-    for transcript in store.waiting_transcripts():
-        waiting.setdefault(Path(transcript.path), []).append(transcript)
-    sizes = {path: size for path in waiting if (size := _size(path)) is not None}
-    options_of = {path: options.of_memories(waiting[path][0].keep_raw_since) for path in sizes}
-    for item in read_all(sizes, options_of, processes):
-        sessions = (item,) if isinstance(item, PastSession) else item.sessions
-        for session in sessions:
-            for transcript in waiting[Path(session.transcript_path)]:
-                if transcript.session_id == session.session_id:
-                    try:
-                        counts = store.replace_outdated_memories(session).result()
-                    except sqlite3.OperationalError:
-                        raise  # the disk or the file, not the session
-                    except Exception as error:
-                        report.troubles.append((Path(transcript.path), reason_of(error)))
-                    else:
-                        report.distilled(transcript.project, session, counts)
-        if isinstance(item, ReadFile):
-            for transcript in waiting.pop(item.path):
-                finish_transcript(store, transcript, options.verbosity)
-            progress(item.path, item.size)
-    for transcripts in waiting.values():  # those that do not exist any more
-        for transcript in transcripts:
-            finish_transcript(store, transcript, options.verbosity)
-    report.waiting, _ = store.count_undistilled()
-
-
-def finish_transcript(store: Store, transcript: WaitingTranscript, verbosity: Verbosity) -> int:
-    """Distils turns that were not in the transcript, or whose transcript is gone, from their
-    events, as far as these are stored; returns how many."""
-    count = 0
-    for turn_id in store.finish_transcript(transcript).result():
-        turn = store.load_turn(turn_id)
+def _changed(
+    store: StoreReader | None, files: list[Path], again: bool, report: Report, progress: OnFile
+) -> Iterator[tuple[Path, int]]:
+    """Files that changed since the last import, with their sizes."""
+    for path in files:
         try:
-            if turn is not None:
-                count += store.save_again(turn, distil(turn, verbosity)).result()
-        except (ValueError, KeyError, TypeError, RecursionError, BadInput):
-            log.exception("turn %d has no memories: it could not be distilled", turn_id)
-        store.give_up_distilling(turn_id).result()
-    return count
+            status = path.stat()
+        except OSError as error:
+            report.troubles.append((path, reason_of(error)))
+            continue
+        is_imported = store is not None and store.is_imported(
+            str(path), status.st_size, status.st_mtime_ns
+        )
+        if is_imported and not again:
+            report.unchanged += 1
+            progress(path, status.st_size)
+        else:
+            yield path, status.st_size
 
 
-def _options_by_age(sizes: Mapping[Path, int], options: ImportOptions) -> dict[Path, ImportOptions]:
-    """Of most sessions, memories and raw texts come later; of the newest, all comes at once, and of
-    those that may be open still, the raw texts: their hooks continue what is stored."""
-    ended = {path: _last_ms(path) for path in sizes}
-    open_since = max(ended.values(), default=0) - OPEN_MS
-    newest = _newest_sessions(sizes, ended, options.reader().projects)
-    of_newest, of_open, of_others = (
-        replace(options, reads="all"),
-        replace(options, reads="record"),
-        replace(options, reads="record", raw_later=True),
+# Reading
+
+
+def read_all(
+    sizes: Mapping[Path, int], options_of: Mapping[Path, ImportOptions], processes: int
+) -> Iterator[ReadFile | PastSession]:
+    large = [path for path, size in sizes.items() if size > LARGE_FILE_BYTES]
+    small = [path for path, size in sizes.items() if size <= LARGE_FILE_BYTES]
+    if processes > 1 and len(small) > MOST_WITHOUT_POOL:
+        # Those that take longest first, so that no process reads on when the others are done.
+        small.sort(key=lambda path: _effort(sizes[path], options_of[path]), reverse=True)
+        yield from _read_in_pool(small, options_of, processes)
+    else:
+        _set_options(options_of)
+        for path in small:
+            yield _read(path)
+    for path in large:
+        yield from read_in_parts(path, options_of[path])
+
+
+def _effort(size: int, options: ImportOptions) -> int:
+    return size if options.reads == "record" else size * DISTILLING_EFFORT
+
+
+def _read_in_pool(
+    files: list[Path], options_of: Mapping[Path, ImportOptions], processes: int
+) -> Iterator[ReadFile]:
+    """Never far ahead of the writer, or all the sessions would wait in memory."""
+    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+    if method == "fork":
+        # Once, before there are copies of this process.
+        load_finders()
+        if any(options.reads != "record" for options in options_of.values()):
+            load_weights()
+    pool = ProcessPoolExecutor(
+        processes,
+        multiprocessing.get_context(method),
+        initializer=_start_process,
+        initargs=(options_of,),
     )
-    return {
-        path: of_newest if path in newest else of_open if ms >= open_since else of_others
-        for path, ms in ended.items()
-    }
+    remaining = iter(files)
+    running: set[Future[ReadFile]] = set()
+    try:
+        while True:
+            for path in remaining:
+                running.add(pool.submit(_read, path))
+                if len(running) >= 4 * processes:
+                    break
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _newest_sessions(
-    sizes: Mapping[Path, int], last_ms: Mapping[Path, int], projects: Projects
-) -> set[Path]:
-    """The files of which the contexts of the next sessions are made."""
-    sessions: dict[str, list[tuple[int, Path]]] = {}
-    for path in sizes:
-        directory = first_directory(path)
-        key = projects.of(directory).key if directory else ""
-        sessions.setdefault(key, []).append((last_ms[path], path))
-    ranked = sorted(
-        (rank, -ms, path)
-        for ended in sessions.values()
-        for rank, (ms, path) in enumerate(sorted(ended, reverse=True)[:CONTEXT_SESSIONS])
-        if sizes[path] <= file_reading.LARGE_FILE_BYTES
+# Of this process; a pool's initializer cannot pass anything on otherwise.
+_options_of: Mapping[Path, ImportOptions]
+_reader: EventReader
+
+
+def _start_process(options_of: Mapping[Path, ImportOptions]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends the pool
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _set_options(options_of)
+
+
+def _end_with_parent() -> None:
+    """A pool process whose parent was killed would otherwise wait forever."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _set_options(options_of: Mapping[Path, ImportOptions]) -> None:
+    """They differ only in what is read of a file, not in how its events are."""
+    global _options_of, _reader
+    _options_of = options_of
+    if options_of:
+        _reader = next(iter(options_of.values())).reader()
+
+
+def _read(path: Path) -> ReadFile:
+    options = _options_of[path]
+    session_reader = _session_reader(path, options, _reader)
+    try:
+        status = path.stat()
+        sessions = tuple(_selected(session, options) for session in session_reader.sessions())
+    except Exception as error:  # a bad file does not stop the import
+        return ReadFile(path, 0, 0, trouble=reason_of(error))
+    return _read_file(path, status, session_reader, sessions)
+
+
+def read_in_parts(path: Path, options: ImportOptions) -> Iterator[ReadFile | PastSession]:
+    session_reader = _session_reader(path, options, options.reader())
+    sessions = session_reader.sessions()
+    try:
+        status = path.stat()
+        while (session := next(sessions, None)) is not None:
+            yield _selected(session, options)
+    except Exception as error:
+        yield ReadFile(path, 0, 0, trouble=reason_of(error))
+        return
+    yield _read_file(path, status, session_reader, ())
+
+
+def _session_reader(path: Path, options: ImportOptions, reader: EventReader) -> PastSessionReader:
+    return PastSessionReader(
+        path,
+        reader,
+        options.keep_raw_since,
+        options.includes,
+        verbosity=options.verbosity,
+        distils=options.reads != "record",
+        raw_later=options.raw_later,
     )
-    newest: set[Path] = set()
-    left = max(FEW_BYTES, LARGEST_SHARE * sum(sizes.values()))
-    for rank, _, path in ranked:
-        left -= sizes[path]
-        if rank > 0 and left < 0:
-            break
-        newest.add(path)
-    return newest
 
 
-def _last_ms(path: Path) -> int:
-    """The last time in a file, or when it was changed last."""
-    try:
-        with open_regular_file(path) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-            times = _TIMESTAMP.findall(file.read(_TAIL))
-        last = milliseconds(times[-1].decode()) if times else None
-        return path.stat().st_mtime_ns // 1_000_000 if last is None else last
-    except (OSError, BadInput):
-        return 0  # the import reports it
+def reason_of(error: Exception) -> str:
+    if isinstance(error, BadInput):
+        return str(error)
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return f"{type(error).__name__}: {error}"
 
 
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
+def _read_file(
+    path: Path,
+    status: os.stat_result,
+    session_reader: PastSessionReader,
+    sessions: tuple[PastSession, ...],
+) -> ReadFile:
+    return ReadFile(
+        path,
+        status.st_size,
+        status.st_mtime_ns,
+        sessions,
+        session_reader.transcript.lines,
+        session_reader.transcript.unreadable + session_reader.unreadable,
+        session_reader.text_chars,
+    )
+
+
+def _selected(session: PastSession, options: ImportOptions) -> PastSession:
+    turns, is_stored = session.turns, options.reads == "memories"
+    if options.since_ms and not is_stored:
+        turns = tuple(filter(options.includes_turn, turns))
+    if options.keep_record_since > 0:
+        turns = tuple(
+            turn if turn.started_ms >= options.keep_record_since else _without_record(turn)
+            for turn in turns
+        )
+    turns = tuple(_without_raw(turn, raw_later=options.raw_later) for turn in turns)
+    if is_stored:
+        turns = tuple(replace(turn, record=()) for turn in turns)
+    return replace(session, turns=turns)
+
+
+def _without_raw(turn: PastTurn, *, raw_later: bool) -> PastTurn:
+    """Less to copy to the process that stores it."""
+    keeps_text = turn.keeps_raw and not raw_later
+    events = tuple(event.without_raw(keeps_text=keeps_text) for event in turn.events)
+    return replace(turn, events=events)
+
+
+def _without_record(turn: PastTurn) -> PastTurn:
+    events = tuple(replace(event, parts=()) for event in turn.events)
+    return replace(turn, record=(), events=events)
+
+
+# Storing
 
 
 class _SessionWriter:
@@ -365,23 +347,3 @@ def _outcome_of(session: PastSession) -> ImportCounts:
     private = len(session.turns) - len(distillates)
     observations = sum(len(distillate.observations) for distillate in distillates)
     return ImportCounts(len(distillates), observations, len(distillates), private=private)
-
-
-def _changed(
-    store: StoreReader | None, files: list[Path], again: bool, report: Report, progress: OnFile
-) -> Iterator[tuple[Path, int]]:
-    """Files that changed since the last import, with their sizes."""
-    for path in files:
-        try:
-            status = path.stat()
-        except OSError as error:
-            report.troubles.append((path, reason_of(error)))
-            continue
-        is_imported = store is not None and store.is_imported(
-            str(path), status.st_size, status.st_mtime_ns
-        )
-        if is_imported and not again:
-            report.unchanged += 1
-            progress(path, status.st_size)
-        else:
-            yield path, status.st_size

@@ -15,8 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.projects import Projects, is_missing, normalise, repository_of
+from claude_mem.intake.projects import (
+    Projects,
+    is_missing,
+    is_windows_path,
+    normalise,
+    repository_of,
+)
 from claude_mem.intake.transcripts.transcript import open_regular_file
+from claude_mem.store import Store
 from claude_mem.types import Project
 
 _URL = rb"((?:https?://|ssh://|git@)[\w.@:/~+-]{3,300}?)(?:\.git)?"
@@ -158,3 +165,17 @@ def _fitting_origin(file: Path, directory: str, origins: list[str]) -> str | Non
             if is_called_so and data.find(f"{owner}/{repository}".encode()) >= 0:
                 fitting.append(origin)
     return fitting[0] if len(fitting) == 1 else None
+
+
+def merge_known_projects(store: Store, projects: Projects) -> int:
+    """Joins projects of directories that belong to another project, as far as is known by now:
+    work trees that were removed, and directories whose repository a later session named."""
+    count = 0
+    for project in store.projects():
+        key = str(project["key"])
+        is_path = key.startswith("/") or is_windows_path(key)
+        if is_path and is_missing(key):
+            target = projects.of(key)
+            if target.key != key:
+                count += store.merge_project_into(key, target).result()
+    return count

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.transcripts.file_reading import ImportOptions, ReadFile, read_in_parts
+from claude_mem.intake.transcripts.import_options import ImportOptions
+from claude_mem.intake.transcripts.import_report import ReadFile
+from claude_mem.intake.transcripts.importer import read_in_parts
 from claude_mem.types import PastSession
 
 MODULE = "claude_mem.intake.transcripts.reading_process"

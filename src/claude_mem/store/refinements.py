@@ -1,4 +1,4 @@
-"""Revisions of drafts by a model: the draft to revise, the revision that replaces it, kept replies.
+"""Refinements: the draft for a model to revise, the revision that replaces it, kept replies.
 
 A draft is stored and its refinement queued in one transaction, before any model is asked. A
 refinement that fails for good is kept with the reason and the reply that could not be read, and
