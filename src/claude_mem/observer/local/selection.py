@@ -67,7 +67,7 @@ LEAST_IF_UNSURE = 0.7  # of a turn without edits that is hardly worth an observa
 SURE = 0.7  # beyond the threshold of a turn
 CLEAR = 0.5  # what work without edits needs
 CLEAR_OF_EDITS = 1.0  # what is preferred to what the edits themselves tell
-CLEAR_WITHOUT_TOPIC = 2.0  # a title below it is followed by what the turn was about
+CLEAR_WITHOUT_TOPIC = 3.0  # a title below it is followed by what the turn was about
 WRITTEN_SHARE = 0.1  # what it counts that a title was written to be one, and not cut
 DOUBT = 1.5  # taken from the clarity of a clause with a plain label, and of one without a name
 JUDGED_FIRST = 20
@@ -83,7 +83,7 @@ SHARE_IN_OTHER_LANGUAGES = (
 # more of its words are told already. Flat: other values keep about as much.
 LENGTH_COST, USUAL_LENGTH, SHORTEST_LENGTH = 1.0, 120, 40
 TURN_COST, REPETITION_COST = 0.5, 1.0
-LEAST_GAIN = -2.8  # a turn that says little of what readers keep does not fill its budget
+LEAST_GAIN = -2.7  # a turn that says little of what readers keep does not fill its budget
 LEAST_SCORE, MIN_CHARS = -5.0, 140  # but says something
 SURE_SCORE = -1.4  # of a passage that is kept although it starts or ends like one that says nothing
 MIN_NOVELTY = 0.25  # share of new words, compared with the title and the passages selected so far

@@ -71,10 +71,10 @@ _OF_THE_CONVERSATION = AnyCase(
     r"|\b(?:all|both|each|half|most|none|part|some) of (?:it|them)\b"
     r"|^(?:nobody|none|nothing|no [a-z]+)\b[^,;]{0,100}\b(?:it|them)\b"
     r"|\bboth (?:callers|cases|files|functions|methods|paths|sites|tests)\b"
+    r"|^(?:best|biggest|main|others?|remaining|strongest|top|worst) (?:are|is)\b"
     r"|\bon (?:the )?first (?:pass|try)\b|^the rest of\b"
     r"|\b(?:are|became|is|was) (?:now )?`\w`$"
 )
-_EXAMPLES_END = re.compile(r"\(e\.g\.[^()]*\)$")  # "Long comments (e.g. of lamps)": what of them?
 _ITEM = re.compile(r"(?:the|an?|\d+|one|two|three|four|five|six|seven)\s", re.IGNORECASE)
 _ITEM_END = re.compile(r", (?:and )?")
 FEWEST_ITEMS = 2
@@ -91,7 +91,6 @@ def refers_to_unnamed(title: str) -> bool:
         or _POSSESSIVE_END.search(said) is not None
         or (lacks_subject(said) and _PRONOUN.search(said) is not None)
         or (verb_of(place) is None and _is_list_of_things(said))
-        or (verb_of(said) is None and _EXAMPLES_END.search(said) is not None)
     )
 
 

@@ -108,6 +108,7 @@ _EMPTY_TITLE = re.compile(
     r"(?: (?:is|was|are|were))?(?: (?:simple|done|complete|straightforward|clear|here|in place"
     r"|(?:a )?(?:one|single)-\w+ \w+.*))?$|(?:both|all) .{0,30}\b(?:are|is|pass)"
     r"|(?:the|that) (?:other|same|first|second|last) (?:one|thing)s?$"
+    r"|(?:\S+ )?fix(?:es)? for [\w-]+$"
     r"|no (?:additional|further|other|more) (?:changes?|work)\b",
     re.IGNORECASE,
 )
