@@ -1,5 +1,8 @@
-"""What the worker reads of the database by itself, which must not grow with the memory."""
+"""What the worker does by itself, which must not grow with the memory nor with the program."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,3 +48,15 @@ def test_a_start_of_the_worker_reads_no_more_of_a_larger_memory(tmp_path: Path) 
     few = steps_of_a_start(tmp_path / "few", FEW)
     many = steps_of_a_start(tmp_path / "many", MANY)
     assert many - few < MANY - FEW, (few, many)
+
+
+def test_the_garbage_collector_does_not_look_through_what_the_worker_imports() -> None:
+    program = (
+        "import gc, json, claude_mem.daemon;"
+        " print(json.dumps([gc.isenabled(), gc.get_freeze_count(), len(gc.get_objects())]))"
+    )
+    is_enabled, imported, others = json.loads(
+        subprocess.check_output([sys.executable, "-c", program])
+    )
+    assert is_enabled
+    assert others < imported / 10
