@@ -1,9 +1,15 @@
 """Search by words in a memory so large that not all matches are read."""
 
+import random
+from collections.abc import Collection
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from claude_mem.index.text import frequent_words_search
 from claude_mem.index.text.filters import Filters
+from claude_mem.index.text.frequent_words_search import CountedWord
 from claude_mem.types import Observation, Project
 from tests.remembering import remember, remember_turns, titles
 from tests.story import Story
@@ -52,6 +58,12 @@ def test_an_old_memory_is_found_by_two_common_words(story: Story) -> None:
     remember_turns(story, *(f"Lamp {number}" for number in range(20)))
     remember_turns(story, *(f"Relay {number}" for number in range(20)))
     assert titles(story, "lamp relay")[0] == "The relay of the lamp"
+
+
+def test_of_two_words_that_are_often_together_the_newest_matches_are_found(story: Story) -> None:
+    remember_turns(story, *(f"Lamp relay {number}" for number in range(20)))
+    newest = [f"Lamp relay {number}" for number in range(19, 19 - MAX_MATCHES, -1)]
+    assert titles(story, "lamp relay") == newest
 
 
 def test_an_old_memory_is_found_by_two_of_three_common_words(story: Story) -> None:
@@ -107,3 +119,46 @@ def test_where_a_rare_word_has_few_matches_those_of_common_words_are_found(
     monkeypatch.setattr(frequent_words_search, "MAX_SCORED", 12)
     remember_turns(story, "The crane", *(f"Lamp {number}" for number in range(20)))
     assert titles(story, "lamp crane")[:2] == ["The crane", "Lamp 19"]
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [("lamp", 0), ('"lamp relay"', 0), ('"lamp relay" crane', 1), ("lamp crane", 1)],
+)
+def test_passages_are_looked_through_only_for_words_that_they_may_hold_as_well(
+    story: Story, query: str, count: int
+) -> None:
+    remember_turns(story, *(f"Lamp relay {number}" for number in range(20)), "Crane")
+    statements: list[str] = []
+    with story.store._readers.connection() as reader:
+        reader.set_trace_callback(statements.append)
+    assert titles(story, query)
+    reader.set_trace_callback(None)
+    assert sum("SELECT p.id, terms" in statement for statement in statements) == count
+
+
+@given(st.integers(0, 1 << 32), st.integers(1, 40))
+def test_passages_that_are_not_looked_through_are_not_among_the_best(seed: int, count: int) -> None:
+    rng = random.Random(seed)
+    words = [CountedWord(stem, 10, stem) for stem in ("lamp", "relay", "crane")]
+    rows = rng.sample(range(1 << 12), 60)
+    scored = {row: rng.random() for row in rows if rng.random() < 0.3}
+    values = {word: [rng.random() / (1 + length) for length in range(128)] for word in words}
+    holding = {word: {row for row in rows if rng.random() < 0.5} for word in words}
+    matches = {word: {r for r in holding[word] if rng.random() < 0.5} for word in words}
+    likely = frequent_words_search._best(scored, matches, values, 50)
+    rising = frequent_words_search._rising(likely, matches, values, count)
+
+    def best(looked_through: Collection[int]) -> list[tuple[int, float]]:
+        completed = {
+            word: matches[word] | holding[word].intersection(looked_through) for word in words
+        }
+        ranked = frequent_words_search._best(
+            {row: scored[row] for row in likely if row in scored},
+            {word: of_word.intersection(likely) for word, of_word in completed.items()},
+            values,
+            count,
+        )
+        return list(ranked.items())
+
+    assert best(rising) == best(likely)

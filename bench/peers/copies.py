@@ -58,6 +58,7 @@ def add_copies(database: Path, copies: int) -> None:
         connection.execute("DELETE FROM unindexed_turns")
         indexing.tidy(connection)
         connection.execute("COMMIT")
+        connection.execute("VACUUM")  # as the worker does once after it has made an index
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

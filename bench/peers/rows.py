@@ -2,7 +2,8 @@
 
 Words are as frequent as words of a language are (Zipf). Nine tenths of the memories belong to the
 project `harbor`, the others to `quay`; four observations and a summary a turn, five turns a
-session. A record is what was said in the turn: the npm package has nothing like it.
+session. A record is what was said in the turn: the npm package has nothing like it. They are of
+the current version of the observer: a worker would look for those that it can distil again.
 """
 
 import json
@@ -17,6 +18,7 @@ from bench.memories import OBSERVATIONS_PER_TURN, TURNS_PER_SESSION, Row, insert
 from bench.turns import vocabulary
 from claude_mem.index import indexing
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store
 from claude_mem.store.clock import iso
 from claude_mem.store.database import connect
@@ -82,7 +84,7 @@ def _add_turn(
     prompt = text(20)
     insert(connection, "user_prompts", origin | {
         "id": turn, "session_id": session, "prompt_id": f"prompt-{turn}", "prompt_text": prompt,
-        "closed": 1, "updated_at_epoch": _ms(turn),
+        "closed": 1, "updated_at_epoch": _ms(turn), "observer_version": VERSION,
     })  # fmt: skip
     memory = {"memory_session_id": f"memory-{first}", "turn_id": turn, "observer": "bench"}
     insert(connection, "session_summaries", origin | memory | {

@@ -525,6 +525,13 @@ def _add_undistilled_transcripts(connection: sqlite3.Connection) -> None:
     )
 
 
+def _add_conversations_index(connection: sqlite3.Connection) -> None:
+    """Few sessions have a conversation, and the main loop looks for finished ones at each cycle."""
+    connection.execute(
+        "CREATE INDEX sessions_with_conversation ON sdk_sessions(id) WHERE provider IS NOT NULL"
+    )
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -555,6 +562,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0039_team_facts", _add_team_facts),
     ("0040_uncounted_rows", _add_uncounted_rows),
     ("0041_undistilled_transcripts", _add_undistilled_transcripts),
+    ("0042_conversations_index", _add_conversations_index),
 )
 
 
