@@ -110,7 +110,7 @@ CHATTER = "The crew talked about the foghorn and the north quay and the storm ov
 def test_a_question_is_given_the_sentences_that_name_something(tmp_path: Path) -> None:
     with open_api(tmp_path) as api:
         said = f"{CHATTER * 4}{REPLY} {CHATTER.replace('crew', 'guard') * 4}"
-        api.add_turn("foghorn", ASKED, said)
+        api.add_turn("foghorn", "Go on", said)
         text = expect_hint(api, QUESTION).text
         assert "eplaced `valve-7` and set `HORN_PRESSURE=4` in `horn.toml`" in text
         assert text.count("over lunch") <= 1

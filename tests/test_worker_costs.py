@@ -1,5 +1,6 @@
 """What the worker does by itself, which must not grow with the memory nor with the program."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -14,7 +15,10 @@ FEW, MANY = 4, 40  # sessions
 
 @contextmanager
 def counted_steps(api: Api) -> Iterator[list[int]]:
-    """Instructions of SQLite: of the writer and of the reader that the main loop takes."""
+    """Instructions of SQLite: of the writer and of the reader that the main loop takes.
+
+    Nothing may use them when it ends: SQLite would wait for its own lock with Python's.
+    """
     steps = [0]
 
     def count() -> None:
@@ -37,10 +41,12 @@ def steps_of_a_start(directory: Path, sessions: int) -> int:
     with open_api(directory, CLAUDE_MEM_EMBEDDER="none") as api:
         api.add_sessions(sessions)
         api.worker.store.interrupt_stale(api.clock.ms).result()
-        for _ in range(2):  # the first one brings everything up to date
+        for _ in range(2):  # the first one brings everything up to date, and makes a backup
             with counted_steps(api) as steps:
                 api.runner.run(api.worker._start())
                 api.runner.run(api.worker._run_once())
+                assert api.worker._backup is not None
+                api.runner.run(asyncio.wait([api.worker._backup]))
         return steps[0]
 
 

@@ -57,7 +57,7 @@ _POSSESSIVE_END = re.compile(r"\w['’]s$")
 # nothing of the project.
 _OF_THE_CONVERSATION = AnyCase(
     r"^(?:[\w'-]+ ){0,3}(?:angles?|lens|sweeps?|finders?|verifiers?|work streams?) (?!of\b)[a-z]"
-    r"|^(?:~?\d+|all|both) (?:[\w-]+ )?candidates\b|\bangle too$"
+    r"|^(?:~?\d+|all|both|two|three|four|five) (?:[\w-]+ )?candidates\b|\bangle too$"
     r"|^(?:go|head|navigate|switch) to\b|^click\b"
     r"|^an? [\w-]+ like\b"
     r"|^(?:one|another) (?:catch|caveat|correction|detail|exception|note|nuance|question|thing)\b"
@@ -72,6 +72,8 @@ _OF_THE_CONVERSATION = AnyCase(
     r"|^(?:nobody|none|nothing|no [a-z]+)\b[^,;]{0,100}\b(?:it|them)\b"
     r"|\bboth (?:callers|cases|files|functions|methods|paths|sites|tests)\b"
     r"|^(?:best|biggest|main|others?|remaining|strongest|top|worst) (?:are|is)\b"
+    r"|\bthat (?:exact|particular|specific|very)\b|^(?:sub)?tests (?:are|have|run|show|still|use)\b"
+    r"|^the (?:change|fix) [a-z]+s\b[^`]*$|^the `[^\w`]{1,3}`"
     r"|\bon (?:the )?first (?:pass|try)\b|^the rest of\b"
     r"|\b(?:are|became|is|was) (?:now )?`\w`$"
 )

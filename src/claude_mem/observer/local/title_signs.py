@@ -29,7 +29,8 @@ LONGEST_PLACE = 6  # words before a colon
 # Code that every file may have.
 _ANY_CODE = word_set(
     "true false null nil none default main master if else for while return err error nan ok yes no"
-    " string int bool object this self test tests go py js ts api url id json ci pr prs db ui os"
+    " string int bool object this self test tests eof go py js ts api url id json ci pr prs db ui"
+    " os"
 )
 _DONE_TO = re.compile(
     r"[a-z]{2,}(?:ed|en|set|put|cut|split) (?:to|into|from|in|on|by|as|with|at|for|and|so)\b",
@@ -160,7 +161,7 @@ _LISTED_THING = re.compile(
 )
 _LISTED_STEP = re.compile(
     r"\b(?:task|option|session|step|case|item|agent|angle|variant|scenario|comment|fix|group|round"
-    r"|batch|finding|requirement|user) (?:#?\d{1,2}|(?-i:[A-HJ-Z]))(?![\w.])",
+    r"|batch|finding|requirement|user) (?:#?\d{1,2}\+?|(?-i:[A-HJ-Z]))(?![\w.])",
     re.IGNORECASE,
 )
 # What only the conversation knows: a commit by its hash, a quotation, what was said before.
