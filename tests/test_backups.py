@@ -15,7 +15,7 @@ import pytest
 
 from claude_mem.errors import BackupCancelled, DamagedDatabase, NoSpaceToRestore
 from claude_mem.server import client
-from claude_mem.store import Store, backups, restoring
+from claude_mem.store import Store, backups, recovery
 from claude_mem.store.database import check_integrity, connect, size_in_header
 from claude_mem.store.store import open_or_restore
 from claude_mem.worker.housekeeping import HOUR
@@ -372,10 +372,10 @@ def test_memory_does_not_start_empty_if_the_only_backup_does_not_fit(
 def test_a_backup_is_read_in_place_only_while_it_is_needed(story: Story) -> None:
     tell_turn(story, "the lamp")
     backup = story.store.back_up(story.layout.backups, 1)
-    with restoring.opened(backup) as database:
+    with recovery.opened(backup) as database:
         assert prompts(database) == ["the lamp"] and mode(database) == 0o600
     assert list(story.layout.backups.iterdir()) == [backup]
     backup.write_bytes(truncated(backup.read_bytes()))
-    with pytest.raises(DamagedDatabase), restoring.opened(backup):
+    with pytest.raises(DamagedDatabase), recovery.opened(backup):
         pass
     assert list(story.layout.backups.iterdir()) == [backup]

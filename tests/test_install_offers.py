@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.agents import BY_NAME
-from claude_mem.cli.recommendation import recommendation
+from claude_mem.cli.observer_recommendation import recommendation
 from claude_mem.config import Settings, load_settings
 from tests.conftest import Home, wait_until
 from tests.terminal import Terminal

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from claude_mem.recall.hint_lines import Hint
+from claude_mem.recall.hint_prompt import MAX_NAMES, names_in
 from claude_mem.recall.hint_text import whole_sentences, work_in
 from claude_mem.recall.hints import Prompt, find_hint, is_task
-from claude_mem.recall.prompt_text import MAX_NAMES, names_in
 from tests.api import Api, open_api
 from tests.payloads import PROJECT_DIR
 

@@ -164,7 +164,7 @@ def choose_observer(
     setting = find_setting("CLAUDE_MEM_OBSERVER")
     current = settings.observer.kind
     if name is None and interactive and len(setting.choices) > 1:
-        from claude_mem.cli.recommendation import recommendation
+        from claude_mem.cli.observer_recommendation import recommendation
 
         if advice := recommendation(settings, os.environ):
             click.echo(advice)

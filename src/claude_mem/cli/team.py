@@ -298,7 +298,7 @@ def invite(
     scopes = ("read", "write", "admin") if admin else ("read", "write")
     url = "URL"
     if database_url:
-        from claude_mem.team.server.operating import invite as create
+        from claude_mem.team.server.administration import invite as create
 
         code = create(_database(database_url), name, is_admin=admin, days=days)
     else:
@@ -441,7 +441,7 @@ def quota(project: int, database_url: str | None, turns: int | None, size: int |
     Without --turns and --bytes, remove the limits.
     """
     url = _database(database_url)
-    from claude_mem.team.server.operating import set_quota
+    from claude_mem.team.server.administration import set_quota
 
     set_quota(url, project, turns, size)
     click.echo("Changed." if turns is not None or size is not None else "No limits.")
@@ -457,7 +457,7 @@ def quota(project: int, database_url: str | None, turns: int | None, size: int |
 def maintain(database_url: str | None, above: int) -> None:
     """Build vector indexes on large partitions. Servers can keep running."""
     url = _database(database_url)
-    from claude_mem.team.server.operating import build_vector_indexes
+    from claude_mem.team.server.administration import build_vector_indexes
 
     built = build_vector_indexes(url, above)
     click.echo(f"Indexed: {', '.join(built)}" if built else "No partition needs an index.")

@@ -8,7 +8,7 @@ from claude_mem.config.environment import (
     recorded_environment,
 )
 from claude_mem.config.layout import Layout, find_layout, refusal_message, repository_of
-from claude_mem.config.private_file import write_private
+from claude_mem.config.owner_only_file import write_private
 from claude_mem.config.settings import (
     API_KEY,
     DATA_DIR,

@@ -7,7 +7,7 @@ come from the environment of a project.
 import json
 
 from claude_mem.config.layout import Layout
-from claude_mem.config.private_file import write_private
+from claude_mem.config.owner_only_file import write_private
 
 
 def has_consent(layout: Layout, use: str, address: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from claude_mem.config.layout import Layout
-from claude_mem.config.private_file import write_private
+from claude_mem.config.owner_only_file import write_private
 from claude_mem.config.settings import DATA_DIR, SETTINGS
 
 _LOCALE = ("LANG", "LANGUAGE", "TZ")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from claude_mem.config.layout import find_layout
-from claude_mem.config.private_file import write_private
+from claude_mem.config.owner_only_file import write_private
 from claude_mem.config.settings import (
     DATA_DIR,
     RETIRED,

@@ -21,7 +21,7 @@ from claude_mem.server import (
     editing,
     facts,
     forgetting,
-    hints,
+    given_hints,
     hooks,
     memories,
     pausing,
@@ -64,7 +64,7 @@ async def openapi(request: Request) -> Response:
 public_routes = [
     *search.routes,
     Route("/openapi.json", openapi),
-    *hints.routes,
+    *given_hints.routes,
     *status.routes,
     *control.routes,
     *changing_settings.routes,

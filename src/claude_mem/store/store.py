@@ -41,7 +41,7 @@ from claude_mem.store.client_memory_files import NoteMemory
 from claude_mem.store.clock import Clock, awake_ms, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare
 from claude_mem.store.reader import StoreReader
-from claude_mem.store.restoring import restore_newest
+from claude_mem.store.recovery import restore_newest
 from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.export_reader import Row
 from claude_mem.store.transfer.typescript import writer as typescript

@@ -11,7 +11,7 @@ from pathlib import Path
 from claude_mem.config import Layout
 from claude_mem.errors import StoreError
 from claude_mem.redaction import Redactor
-from claude_mem.store import Store, StoreReader, backups, file_scrubbing, restoring
+from claude_mem.store import Store, StoreReader, backups, file_scrubbing, recovery
 from claude_mem.store.database import connect
 from claude_mem.store.sessions import drop_conversation
 from claude_mem.store.stored_secrets import (
@@ -72,7 +72,7 @@ def _drop_copies(connection: sqlite3.Connection, ms: int) -> None:
 def _in_backups(layout: Layout, redactor: Redactor) -> Iterator[Finding]:
     for path in backups.newest_first(layout.backups):
         try:
-            with restoring.opened(path) as database, closing(connect(database, readonly=True)) as c:
+            with recovery.opened(path) as database, closing(connect(database, readonly=True)) as c:
                 for finding in find_secrets(c, redactor):
                     yield Finding(f"{path.name} {finding.place}", finding.kind, finding.hint)
         except (StoreError, sqlite3.DatabaseError) as error:

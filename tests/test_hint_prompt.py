@@ -2,7 +2,7 @@
 
 import pytest
 
-from claude_mem.recall.prompt_text import MAX_TYPED, typed_text
+from claude_mem.recall.hint_prompt import MAX_TYPED, typed_text
 
 
 @pytest.mark.parametrize(
