@@ -39,6 +39,7 @@ log = logging.getLogger("claude_mem.vectors")
 CHUNK = 256
 READ_AHEAD = 500  # waiting documents that a search may embed by itself
 LARGE_MEMORY = 100_000  # turns
+LOAD_AFTER = 0.2  # seconds: the search that asked for it would wait for the imports
 
 
 def open_semantic_index(settings: Settings, clock: Clock = now_ms) -> "SemanticIndex | None":
@@ -78,6 +79,7 @@ class SemanticIndex:
         self._open_connection = open_connection
         self._lock = threading.RLock()
         self._counting = threading.Lock()  # of the thread that counts words ahead
+        self._begins_loading = threading.Lock()  # held until the thread that loads ahead is done
         self._loaded: _Loaded | None = None
         self._used_at = 0
 
@@ -92,12 +94,18 @@ class SemanticIndex:
         """
         if self.is_loaded or _count_turns(connection) < LARGE_MEMORY:
             return True
-        threading.Thread(target=self._load_ahead, name="load embedder", daemon=True).start()
+        if self._begins_loading.acquire(blocking=False):
+            loading = threading.Timer(LOAD_AFTER, self._load_ahead)
+            loading.daemon = True
+            loading.start()
         return False
 
     def _load_ahead(self) -> None:
-        with suppress(EmbedderError):  # the next search tries again, and reports it
-            self._load()
+        try:
+            with suppress(EmbedderError):  # the next search tries again, and reports it
+                self._load()
+        finally:
+            self._begins_loading.release()
 
     def release_if_idle(self, since_ms: int) -> bool:
         """Frees its memory where it was not used since then; whether it was freed."""
