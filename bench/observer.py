@@ -187,8 +187,6 @@ def _turn(session: PastSession, past: PastTurn, previous: tuple[str, ...]) -> Tu
         events=events,
         recent_memories=previous,
         is_client_message=past.is_client_message,
-        session_title=session.client_title.text if session.client_title else "",
-        session_prompt=session.user_prompt or "",
     )
 
 

@@ -169,11 +169,11 @@ _EMPTY = re.compile(
 class Topic(NamedTuple):
     """What a turn was about."""
 
-    kind: Literal["asked", "session", "branch", "plan"]  # where that is from
+    kind: Literal["asked", "branch", "plan"]  # where that is from
     text: str  # without square brackets
 
 
-_TOPIC = re.compile(r" \[(?:asked|session|branch|plan): [^\[\]]+\]$")
+_TOPIC = re.compile(r" \[(?:asked|branch|plan): [^\[\]]+\]$")
 
 
 def with_topic(title: str, topic: Topic | None) -> str:

@@ -146,8 +146,6 @@ class Turn:
     earlier_output: str = ""  # what tools gave in the session's previous turns
     is_client_message: bool = False  # a message of the client began it, so it has no prompt
     draft: "Distillate | None" = None  # its stored memories, for a model to revise
-    session_title: str = ""  # that the client has for the session
-    session_prompt: str = ""  # the first of the session
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput
-from claude_mem.store.facts import LOCAL
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
 from claude_mem.store.trash import Forgotten, Trash, erase, find_forgotten
 from claude_mem.text import one_line, shorten
-from claude_mem.title_rules import without_topic
 
 EXAMPLES = 20
 _EXAMPLE_CHARS = 100
@@ -334,19 +332,6 @@ def _clear_titles(
                 cleared |= {"title": None, "title_source": None}
             if cleared:
                 trash.change("sdk_sessions", [row], **cleared)
-                _clear_topics(trash, row["id"])
-
-
-def _clear_topics(trash: Trash, session_id: int) -> None:
-    """Removes what the titles of drafts repeat of their session: its title, or its first prompt."""
-    rows = trash.connection.execute(
-        "SELECT o.* FROM observations o JOIN user_prompts t ON t.id = o.turn_id"
-        " WHERE t.session_id = ? AND o.observer = ? AND o.title LIKE '% [%]'",
-        (session_id, LOCAL),
-    ).fetchall()
-    for row in rows:
-        if (bare := without_topic(row["title"])) != row["title"]:
-            trash.change("observations", [row], title=bare)
 
 
 def _with_same_titles(connection: sqlite3.Connection, session_id: int) -> list[sqlite3.Row]:

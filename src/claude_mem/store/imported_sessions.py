@@ -22,7 +22,6 @@ from claude_mem.store.turns import (
     is_blocked,
     is_counted,
 )
-from claude_mem.title_rules import without_topic
 from claude_mem.types import SESSION_END, SESSION_START, Distillate, Event, PastSession, PastTurn
 
 _TITLES = ("title", "subtitle", "user_prompt")
@@ -55,15 +54,12 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportC
         counts.forgotten += len(past.turns)
         return counts
     session = _ensure_session(connection, past)
-    may_reveal = _may_reveal_forgotten(connection, session["id"], past)
     for turn in past.turns:
-        _import_turn(
-            connection, session, past, _without_topics(turn) if may_reveal else turn, counts
-        )
+        _import_turn(connection, session, past, turn, counts)
     has_changed = counts.turns or counts.waiting or _has_new_titles(connection, session, past)
     if has_changed:
         waiting_turns.add_transcript(connection, session["id"], past)
-    if may_reveal:
+    if _may_reveal_forgotten(connection, session["id"], past):
         past = replace(past, client_title=None, **{name: session[name] for name in _TITLES})
     connection.execute(
         "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
@@ -82,13 +78,11 @@ def replace_outdated_memories(connection: sqlite3.Connection, past: PastSession)
     if session is None:
         return counts
     is_waiting = waiting_turns.is_waiting_for(connection, session["id"], past.transcript_path)
-    may_reveal = _may_reveal_forgotten(connection, session["id"], past)
     for turn in past.turns:
         row = _find_turn(connection, session["id"], turn)
-        shown = _without_topics(turn) if may_reveal else turn
-        if row is not None and _distil_again(connection, row, shown):
+        if row is not None and _distil_again(connection, row, turn):
             counts.add_memories(turn.distillate)
-    if not may_reveal:
+    if not _may_reveal_forgotten(connection, session["id"], past):
         if is_waiting and not _has_hook_events(connection, session["id"]):
             _describe(connection, session["id"], past)
         _set_client_title(connection, session["id"], past)
@@ -148,17 +142,6 @@ def _may_reveal_forgotten(
     return trash.has_sealed_turn(connection, session_id) or trash.is_any_forgotten_turn(
         connection, past.prompt_ids
     )
-
-
-def _without_topics(turn: PastTurn) -> PastTurn:
-    """Without what other turns of the session say in the titles of this one."""
-    if turn.distillate is None:
-        return turn
-    observations = tuple(
-        replace(observation, title=without_topic(observation.title or "") or None)
-        for observation in turn.distillate.observations
-    )
-    return replace(turn, distillate=replace(turn.distillate, observations=observations))
 
 
 def _ensure_session(connection: sqlite3.Connection, past: PastSession) -> sqlite3.Row:

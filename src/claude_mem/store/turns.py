@@ -432,7 +432,6 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
     """With its events, for an observer; None if it is private or sealed."""
     row = connection.execute(
         "SELECT t.*, s.content_session_id, s.memory_session_id, s.project_dir, s.transcript_path,"
-        " s.user_prompt, iif(s.title_source IS NULL, NULL, s.title) AS client_title,"
         " p.key, p.name FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id"
         " JOIN projects p ON p.id = t.project_id WHERE t.id = ? AND t.private = 0"
         " AND t.sealed = 0",
@@ -461,8 +460,6 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         is_client_message=bool(row["notice"]),
         recent_memories=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
         earlier_output=_earlier_output(connection, row["session_id"], turn_id),
-        session_title=row["client_title"] or "",
-        session_prompt=row["user_prompt"] or "",
     )
 
 

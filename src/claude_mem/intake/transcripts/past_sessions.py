@@ -269,8 +269,6 @@ class _Session:
             events=tuple(turn_event(number, event) for number, event in enumerate(events, 1)),
             recent_memories=tuple(self.recent_memories),
             is_client_message=events[0].client_message is not None,
-            session_title=self.client_title.text if self.client_title else "",
-            session_prompt=self.user_prompt or "",
         )
 
     def take_part(self) -> PastSession:

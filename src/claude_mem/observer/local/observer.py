@@ -45,7 +45,7 @@ from claude_mem.observer.local.selection import (
 )
 from claude_mem.observer.local.titles import TITLES
 from claude_mem.observer.local.tool_uses import Failure, FileWork
-from claude_mem.observer.local.turn_topic import topic_of, topic_of_session
+from claude_mem.observer.local.turn_topic import topic_of
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import QUESTION_MARKS, shorten
 from claude_mem.title_rules import Topic, has_name, is_complete, with_topic, without_topic
@@ -117,7 +117,7 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     has_subtitle = says_more_than(session_title, content_words(summary.completed or ""))
     distillate = Distillate(
         summary=summary,
-        observations=(*observations, *_rule_observations(turn, scored.evidence.request)),
+        observations=(*observations, *_rule_observations(turn.prompt or "")),
         title=session_title or None,
         subtitle=summary.completed if has_subtitle else None,
         observer=LOCAL,
@@ -232,17 +232,17 @@ def build_observations(
     return (observation,)
 
 
-def _rule_observations(turn: Turn, request: UserRequest) -> tuple[Observation, ...]:
+def _rule_observations(prompt: str) -> tuple[Observation, ...]:
     """One for each sure rule: what the user said is a decision."""
     return tuple(
         Observation(
             "decision",
-            with_topic(title := rule_title(rule.text), topic_of_session(turn, request, title)),
+            title := rule_title(rule.text),
             narrative=rule.text if rule.text != title else None,
             concepts=(PREFERENCE,),
             origin="person",
         )
-        for rule in find_rules(turn.prompt or "")
+        for rule in find_rules(prompt)
         if rule.status == "holds"
     )
 

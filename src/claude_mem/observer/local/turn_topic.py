@@ -1,17 +1,17 @@
 """What a turn was about, for the brackets after a title that may not be understood without it.
 
-Whoever reads a title alone knows neither the question nor the session. The first of these that says
-something tells it: what the user asked in the turn, the title that the client has for the session,
-the branch, the plan, and what the session began with.
+Whoever reads a title alone does not know the question. The first of these that says something tells
+it: what the user asked, the branch, and the plan. All are of the turn itself: what other turns or
+the title of the session say would have to be forgotten with them.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from claude_mem.observer.local import titles
 from claude_mem.observer.local.any_case import AnyCase
 from claude_mem.observer.local.content_words import content_words, novelty
-from claude_mem.observer.local.evidence import UserRequest, parse_request
+from claude_mem.observer.local.evidence import UserRequest
 from claude_mem.observer.local.markdown import sentences
 from claude_mem.text import QUESTION_MARKS, one_line
 from claude_mem.title_rules import Topic, names_in, specific_words
@@ -25,26 +25,17 @@ LEAST_NEW = 0.5  # share of its words that the title does not have
 _STAND_IN = AnyCase(r"\b(?:here|it|one|ones|that|them|there|these|this|those)\b")
 _ADDRESS = "://"
 # Made by a bot, or for no purpose but to be one: "dependabot/…", "claude/brave-otter-3fa901".
-_MADE_UP = re.compile(r"(?:dependabot|renovate)/|.*[-_][0-9a-f]{5,40}$|(?:te?mp|wip|backup)\b")
+_MADE_UP = re.compile(
+    r"(?:dependabot|renovate)/|.*[-_](?=[0-9a-f]*\d)[0-9a-f]{5,40}$|(?:te?mp|wip)\b"
+)
 _TICKET_OR_DATE = re.compile(r"^(?:[a-z]{2,5}[-_]\d{1,6}|\d{6,8})[-_](?=\w)", re.IGNORECASE)
-_BRANCH_SEPARATOR = re.compile(r"[-_]+")
+_BRANCH_SEPARATOR = re.compile(r"[\W_]+")
 
 
 def topic_of(turn: Turn, request: UserRequest, title: str) -> Topic | None:
     """None where nothing is known that the title does not say."""
-    asked = "" if turn.is_client_message else _question_in(request)
-    return _first_that_adds([Topic("asked", asked)], title) or topic_of_session(
-        turn, request, title
-    )
-
-
-def topic_of_session(turn: Turn, request: UserRequest, title: str) -> Topic | None:
-    return _first_that_adds(_topics_of_session(turn, request), title)
-
-
-def _first_that_adds(topics: Iterable[Topic], title: str) -> Topic | None:
     of_title = content_words(title)
-    for topic in topics:
+    for topic in _topics(turn, request):
         text = one_line(topic.text).replace("[", "(").replace("]", ")")
         is_short = 0 < len(text) <= LONGEST_TOPIC
         if is_short and novelty(content_words(text), of_title) > LEAST_NEW:
@@ -52,16 +43,13 @@ def _first_that_adds(topics: Iterable[Topic], title: str) -> Topic | None:
     return None
 
 
-def _topics_of_session(turn: Turn, request: UserRequest) -> Iterator[Topic]:
-    yield Topic("session", turn.session_title)
+def _topics(turn: Turn, request: UserRequest) -> Iterator[Topic]:
+    if not turn.is_client_message:
+        yield Topic("asked", _question_in(request))
     for event in turn.events:
         if event.kind == BRANCH:
             yield Topic("branch", _words_of(event.text or ""))
     yield Topic("plan", titles.from_plan(request.plan_title))
-    if turn.session_prompt != turn.prompt:
-        first = parse_request(turn.session_prompt)
-        yield Topic("plan", titles.from_plan(first.plan_title))
-        yield Topic("session", _question_in(first) or _told_in(first))
 
 
 def _question_in(request: UserRequest) -> str:
@@ -71,11 +59,6 @@ def _question_in(request: UserRequest) -> str:
         return ""
     asked = (text for text in sentences(line) if text.endswith(QUESTION_MARKS))
     return next(filter(_says_enough, asked), "")
-
-
-def _told_in(request: UserRequest) -> str:
-    title = titles.from_request(request.text)
-    return title if _says_enough(title) else ""
 
 
 def _says_enough(text: str) -> bool:
