@@ -161,10 +161,9 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
     crash_log = layout.worker_log.open("a")
     worker.watchdog.start(crash_log)
     try:
-        async with _listening(settings, worker) as state, worker.wake_fifo():
+        async with _listening(settings, worker), worker.wake_fifo():
             write_launcher(layout)
             _refresh_agents(layout, environ)
-            write_private(layout.worker_state, json.dumps(state).encode())
             log.info("claude-mem %s is running, pid %d", __version__, os.getpid())
             main_loop = asyncio.create_task(worker.run(outdated=lambda: runs_newer(layout)))
             watch = asyncio.create_task(_watch_lock(layout, lock, stopping))
@@ -248,8 +247,8 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[dict[str, Json]]:
-    """Serves the Unix socket, and a TCP port if one is free. Yields the state of the worker."""
+async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[None]:
+    """Serves the Unix socket, and a TCP port if one is free."""
     layout = settings.layout
     tcp = bind_port(settings.worker.port)
     state: dict[str, Json] = {
@@ -267,11 +266,13 @@ async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[dict[s
         app = create_app(worker, lambda: state, for_socket=False, token=token)
         protocol = bounded_protocol(limits_for(raise_descriptor_limit()))
         servers.append((_server(Guard(app, token), protocol), tcp))
+    # Whoever gets an answer may read at once where the port is.
+    write_private(layout.worker_state, json.dumps(state).encode())
     tasks = [asyncio.create_task(server.serve(sockets=[bound])) for server, bound in servers]
     try:
         while not all(server.started for server, _ in servers):
             await asyncio.sleep(0.005)
-        yield state
+        yield
     finally:
         for server, _ in servers:
             server.stop()
