@@ -16,6 +16,7 @@ import json
 import os
 import random
 import resource
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -311,11 +312,21 @@ def _text_bytes(line: Json) -> int:
 # Samples to review
 
 
+def _observations_in_order(connection: sqlite3.Connection) -> list[int]:
+    """By session and turn: their ids depend on which of the importing processes was faster."""
+    rows = connection.execute(
+        "SELECT o.id FROM observations o JOIN user_prompts t ON t.id = o.turn_id"
+        " JOIN sdk_sessions s ON s.id = t.session_id"
+        " ORDER BY s.content_session_id, t.prompt_number, t.prompt_id, o.title"
+    )
+    return [observation_id for (observation_id,) in rows]
+
+
 def _print_samples(store: Store, files: list[Path], seed: int, directory: Path) -> None:
     rng = random.Random(seed)
-    count = store.counts()["observations"]
-    ids = sorted(rng.sample(range(1, count + 1), min(OBSERVATIONS, count)))
-    for record in store.get_many("observations", ids):
+    ids = store.read(_observations_in_order)
+    drawn = set(rng.sample(ids, min(OBSERVATIONS, len(ids))))
+    for record in store.get_many("observations", [each for each in ids if each in drawn]):
         print(f"\n#{record['id']} {record['type']}: {record['title']}")
         if record["narrative"]:
             print(f"  {record['narrative']}")
