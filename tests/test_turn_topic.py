@@ -4,22 +4,28 @@ from dataclasses import replace
 
 import pytest
 
-from claude_mem.observer.local.evidence import parse_request
+from claude_mem.observer.local.evidence import collect_evidence
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.turn_topic import topic_of
+from claude_mem.observer.local.turn_topic import topics_of
 from claude_mem.store.forgetting import Selection
-from claude_mem.title_rules import Topic, with_topic, without_topic
-from claude_mem.types import BRANCH, Turn
+from claude_mem.title_rules import Topic, with_topics, without_topics
+from claude_mem.types import BRANCH, Turn, TurnEvent
 from tests.payloads import edit, prompt, stop
 from tests.story import Story
-from tests.turns import turn, turn_from, use
+from tests.turns import edited, stopped, turn, turn_from, use
 
 TITLE = "Nothing in the pier turns it off before dawn"
 QUESTION = "Why does the harbour lamp burn all day?"
 
 
+def topics(of: Turn, title: str = TITLE) -> tuple[Topic, ...]:
+    return topics_of(of, collect_evidence(of), title)
+
+
 def topic(of: Turn, title: str = TITLE) -> Topic | None:
-    return topic_of(of, parse_request(of.prompt or ""), title)
+    """The only one, if there is any."""
+    (told,) = topics(of, title) or (None,)
+    return told
 
 
 def test_the_question_of_the_turn_comes_before_its_branch() -> None:
@@ -33,11 +39,29 @@ def test_the_question_of_the_turn_comes_before_its_branch() -> None:
     [
         "Can you do this?", "yes?", "And what about that one?", "Go on", "", "/review the lamp?",
         "Look at https://harbour.example/7?", "is it done?",
-        "why is the lamp, " + "or the relay or the fuse of the pier, " * 3 + "still dark?",
+        "Is the lamp of the (dark harbour? Yes) too bright?", "Why is the harbour dark with that?",
     ],
 )  # fmt: skip
-def test_a_question_that_says_nothing_alone_is_not_told(request_text: str) -> None:
+def test_a_request_that_says_nothing_alone_is_not_told(request_text: str) -> None:
     assert topic(turn(prompt=request_text)) is None
+
+
+@pytest.mark.parametrize(
+    ("request_text", "asked"),
+    [
+        ("Dim the harbour lamp. Does the relay of the buoy hold?",
+         "Does the relay of the buoy hold?"),
+        ("Go on. Dim the harbour lamp a little", "Dim the harbour lamp a little"),
+        ("Why is it dark where the relay, the fuse and the buoy meet?",
+         "Why is it dark where the relay, the fuse and the buoy meet?"),
+        ("Why is the lamp, " + "or the relay or the fuse of the pier, " * 3 + "still dark?",
+         "Why is the lamp, or the relay or the fuse… relay or the fuse of the pier, still dark?"),
+    ],
+)  # fmt: skip
+def test_a_question_comes_before_another_request_and_is_shortened(
+    request_text: str, asked: str
+) -> None:
+    assert topic(turn(prompt=request_text)) == Topic("asked", asked)
 
 
 def test_a_message_of_the_client_asks_nothing() -> None:
@@ -66,6 +90,44 @@ def test_a_branch_tells_its_words_unless_a_program_made_it_up(
     assert told == (Topic("branch", words) if words else None)
 
 
+def read(path: str, number: int) -> TurnEvent:
+    return use(number, tool_name="Read", tool_input={"file_path": path}, tool_response={})
+
+
+def test_a_turn_without_a_question_or_a_branch_is_about_its_files() -> None:
+    of = turn(edited("src/lamp.py", 2), edited("src/lamp.py", 3), edited("buoy.py", 4),
+              edited("horn.py", 5), read("/elsewhere/tide.py", 6), prompt="Go on")  # fmt: skip
+    assert topic(of) == Topic("files", "lamp.py, buoy.py")
+    assert topic(turn(read("/pier/tide.py", 6), prompt="Go on")) == Topic("files", "tide.py")
+    assert topic(of, "tide.py: nothing turns it off before dawn") is None
+    assert topics(replace(of, prompt=QUESTION)) == (
+        Topic("asked", QUESTION), Topic("files", "lamp.py"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/home/ana/.claude/plans/quiet-otter.md", "C:\\Users\\ana\\.claude\\skills\\go\\SKILL.md",
+        ".agents/commands/dim.md",
+    ],
+)  # fmt: skip
+def test_plans_and_instructions_of_the_agent_are_not_what_a_turn_is_about(path: str) -> None:
+    assert topic(turn(read(path, 1), prompt="Go on")) is None
+
+
+def test_a_turn_without_files_is_about_the_identifiers_that_were_used_most() -> None:
+    answer = (
+        "`lampState` is `nil` after a reset. The PR keeps `lampState` in `tide_table`, which"
+        " `dim()` reads, as the PR said; `nil` breaks `dim()`. So `tide_table` is read twice,"
+        " and `buoyColour` once."
+    )
+    of = turn(stopped(answer), prompt="Go on")
+    assert topic(of) == Topic("about", "lampState, tide_table")
+    assert topic(of, "The lampState is lost") == Topic("about", "tide_table, buoyColour")
+    assert topic(of, "`lampState` is lost") is None
+
+
 def test_a_turn_with_a_plan_is_about_the_plan() -> None:
     plan = "Implement the following plan:\n\n# Plan: Dim the harbour lamp\n\nLess light."
     assert topic(turn(prompt=plan)) == Topic("plan", "Dim the harbour lamp")
@@ -82,11 +144,13 @@ def test_a_topic_has_no_brackets_of_its_own() -> None:
 
 @pytest.mark.parametrize("title", ["Dim the lamp", "Dim the lamp [skip ci]", "`a[0]` [PIER-7]"])
 def test_only_a_topic_is_removed_from_a_title(title: str) -> None:
-    assert without_topic(title) == title
-    assert with_topic(title, None) == title
-    shown = with_topic(title, Topic("asked", QUESTION))
-    assert shown == f"{title} [asked: {QUESTION}]"
-    assert without_topic(shown) == title
+    assert without_topics(title) == title
+    assert with_topics(title, ()) == title
+    why, where = Topic("asked", QUESTION), Topic("files", "lamp.py, buoy.py")
+    assert with_topics(title, [why]) == f"{title} [asked: {QUESTION}]"
+    shown = with_topics(title, [why, where])
+    assert shown == f"{title} [asked: {QUESTION}; files: lamp.py, buoy.py]"
+    assert without_topics(shown) == without_topics(with_topics(title, [where])) == title
 
 
 # What only the edits tell needs a topic.

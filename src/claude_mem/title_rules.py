@@ -6,9 +6,10 @@ English is also judged by its words.
 
 import re
 import string
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 SHORTEST, LONGEST = 8, 150
 FEWEST_LETTERS = 4
@@ -153,6 +154,11 @@ _EMPTY = re.compile(
         r"|items?|tasks?|steps?|insertions?|bytes|findings?|problems?)\W*$",
         r"(?:pr|pull request|commit|branch|tag|release) (?:#?\d+ |is |was |has been )*"
         r"(?:created|open(?:ed)?|merged|pushed|ready|updated|up)\b",
+        r"(?:the )?(?:audit|clean-?up|implementation|merge|migration|rebase|refactoring|review)"
+        r" (?:is |was )?(?:clean|completed?|done|finished)\b",
+        # a measurement, of what is not said: "11 seconds for everything"
+        r"[~≈]?\d[\d.,]*(?:[–-]\d[\d.,]*)? ?"
+        r"(?:ms|s|secs?|seconds?|min|minutes?|hours?|[KMG]i?B|%|x)\b",
         r"no (?:additional |further |other |more |new )?(?:changes?|work|issues?|errors?|action"
         r"|findings?)\b",
         r"(?:working tree|branch) (?:is )?(?:clean|up to date)",
@@ -166,23 +172,27 @@ _EMPTY = re.compile(
 )  # fmt: skip
 
 
+TopicKind = Literal["asked", "plan", "branch", "files", "about"]  # where a topic is from
+
+
 class Topic(NamedTuple):
     """What a turn was about."""
 
-    kind: Literal["asked", "branch", "plan"]  # where that is from
+    kind: TopicKind
     text: str  # without square brackets
 
 
-_TOPIC = re.compile(r" \[(?:asked|branch|plan): [^\[\]]+\]$")
+_TOPICS = re.compile(rf" \[(?:{'|'.join(get_args(TopicKind))}): [^\[\]]+\]$")
 
 
-def with_topic(title: str, topic: Topic | None) -> str:
-    """ "It stays at 20 watts [asked: how bright is the lamp?]"."""
-    return f"{title} [{topic.kind}: {topic.text}]" if topic else title
+def with_topics(title: str, topics: Sequence[Topic]) -> str:
+    """ "It stays at 20 watts [asked: how bright is the lamp?; files: lamp.py]"."""
+    told = "; ".join(f"{topic.kind}: {topic.text}" for topic in topics)
+    return f"{title} [{told}]" if told else title
 
 
-def without_topic(title: str) -> str:
-    return _TOPIC.sub("", title)
+def without_topics(title: str) -> str:
+    return _TOPICS.sub("", title)
 
 
 def stands_alone(title: str, *, is_english: bool | None = None) -> bool:

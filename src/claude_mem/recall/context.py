@@ -36,7 +36,7 @@ from claude_mem.store.memories import open_steps_from
 from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turns import MAIN_BRANCHES
 from claude_mem.text import QUESTION_MARKS, one_line
-from claude_mem.title_rules import without_topic
+from claude_mem.title_rules import without_topics
 from claude_mem.word_runs import LENGTH, has_run
 
 MAX_UNITS = 9_900  # of the client's 10,000; longer texts are replaced by a preview
@@ -145,7 +145,7 @@ def _from_team(turns: Sequence[JsonRow]) -> Iterator[Line]:
             identity = f"T{turn['team_turn']}"
             day = iso(cast(int, turn["created_at_epoch"]))[:10]
             text = flat(f"- {day} {turn['owner']}: {title} ({identity})")
-            yield Line(text, subject=without_topic(title), ids=(identity,))
+            yield Line(text, subject=without_topics(title), ids=(identity,))
 
 
 def _recent_memories(observations: Sequence[JsonRow]) -> Iterator[Line]:
@@ -153,7 +153,7 @@ def _recent_memories(observations: Sequence[JsonRow]) -> Iterator[Line]:
         title = str(observation["title"] or "")
         if is_clear(title) and observation["observer"] not in what_holds.SAVED_BY:
             text = flat(f"- {day_of(observation)} {title} {id_of(observation)}")
-            yield Line(text, subject=without_topic(title), ids=(id_of(observation),))
+            yield Line(text, subject=without_topics(title), ids=(id_of(observation),))
 
 
 def _add_last_session(

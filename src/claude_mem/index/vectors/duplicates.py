@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from claude_mem.index.text.documents import Document, kind_of
 from claude_mem.index.text.words import pieces, plain_text, stem
-from claude_mem.title_rules import without_topic
+from claude_mem.title_rules import without_topics
 
 # Links in both directions. The table keeps the name that it has in existing databases.
 TABLES = """
@@ -45,7 +45,7 @@ def are_duplicates(first: Document, second: Document) -> bool:
 
 def _words(document: Document) -> frozenset[str]:
     text = document.text
-    joined = f"{without_topic(text.title)} {text.subtitle} {text.body} {text.facts}"
+    joined = f"{without_topics(text.title)} {text.subtitle} {text.body} {text.facts}"
     return frozenset(stem(word.lower()) for word in pieces(plain_text(joined)))
 
 

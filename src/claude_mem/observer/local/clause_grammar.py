@@ -133,6 +133,12 @@ def tells_change(title: str) -> bool:
     return (is_past and first not in _PROCESS) or bool(_CHANGE.match(title))
 
 
+def has_verb(title: str) -> bool:
+    """Whether it says something: "Lamps (old ones)" does not."""
+    first = title.split(None, 1)[0].lower()
+    return first in THIRD_PERSON or tells_change(title) or verb_of(title) is not None
+
+
 def has_vague_subject(title: str) -> bool:
     """Whether the words before the verb stand for something told before: "The failures are …"."""
     verb = verb_of(title)

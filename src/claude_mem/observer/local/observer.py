@@ -33,7 +33,6 @@ from claude_mem.observer.local.rules import find_rules, proposed_rules, rule_tit
 from claude_mem.observer.local.selection import (
     CLEAR,
     CLEAR_OF_EDITS,
-    CLEAR_WITHOUT_TOPIC,
     COLONS,
     DETAILS,
     RankedTitle,
@@ -45,10 +44,10 @@ from claude_mem.observer.local.selection import (
 )
 from claude_mem.observer.local.titles import TITLES
 from claude_mem.observer.local.tool_uses import Failure, FileWork
-from claude_mem.observer.local.turn_topic import topic_of
+from claude_mem.observer.local.turn_topic import topics_of
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import QUESTION_MARKS, shorten
-from claude_mem.title_rules import Topic, has_name, is_complete, with_topic, without_topic
+from claude_mem.title_rules import Topic, has_name, is_complete, with_topics, without_topics
 from claude_mem.types import (
     COMMAND_PURPOSES,
     CommandRun,
@@ -108,8 +107,8 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     scored = score_turn(turn, detail)
     title, needs_topic = choose_title(scored)
     passages = select_passages(scored, title, detail)
-    topic = topic_of(turn, scored.evidence.request, title) if needs_topic else None
-    observations = build_observations(scored, passages, title, topic)
+    topics = topics_of(turn, scored.evidence, title) if needs_topic else ()
+    observations = build_observations(scored, passages, title, topics)
     observed = "\n".join(observation.text for observation in observations)
     summary = build_summary(scored, passages, title, observed)
     # What was asked stays the same while a turn goes on; what came of it does not.
@@ -140,7 +139,7 @@ class ChosenTitle(NamedTuple):
 def choose_title(scored: ScoredTurn) -> ChosenTitle:
     """The first title that no previous turn of the session has; empty if there is none."""
     first_lines = (text.partition("\n")[0] for text in scored.recent_memories)
-    previous = {without_topic(line).lower() for line in first_lines}
+    previous = {without_topics(line).lower() for line in first_lines}
     choices = _by_clarity(scored) if scored.is_english else map(ChosenTitle, _by_structure(scored))
     unused = (each for each in choices if each.text and each.text.lower() not in previous)
     return next(unused, ChosenTitle(""))
@@ -169,12 +168,9 @@ def _by_clarity(scored: ScoredTurn) -> Iterator[ChosenTitle]:
 
 
 def _chosen(ranked: RankedTitle) -> ChosenTitle:
-    """The subject of a commit needs no topic if it names something."""
+    """What was written as a title needs no topic if it names something."""
     text = ranked.title.text
-    is_clear = ranked.cautious_clarity >= CLEAR_WITHOUT_TOPIC
-    return ChosenTitle(
-        text, not (is_clear or (is_written_as_title(ranked.title) and has_name(text)))
-    )
+    return ChosenTitle(text, not (is_written_as_title(ranked.title) and has_name(text)))
 
 
 def _by_structure(scored: ScoredTurn) -> Iterator[str]:
@@ -207,7 +203,7 @@ def request_title(scored: ScoredTurn) -> str:
 
 
 def build_observations(
-    scored: ScoredTurn, passages: list[Candidate], title: str, topic: Topic | None = None
+    scored: ScoredTurn, passages: list[Candidate], title: str, topics: Sequence[Topic] = ()
 ) -> tuple[Observation, ...]:
     evidence = scored.evidence
     if not title or not scored.is_worth_observing:
@@ -220,7 +216,7 @@ def build_observations(
     edits = [source for work in evidence.files.values() for source in work.sources]
     observation = Observation(
         type=type_,
-        title=with_topic(title, topic),
+        title=with_topics(title, topics),
         narrative=narrative,
         facts=facts,
         concepts=classify_concepts(type_, [candidate.text for candidate in passages]),

@@ -13,6 +13,7 @@ from math import exp, fsum, inf, log, log1p
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local import learned_trees as learned
+from claude_mem.observer.local.clause_grammar import has_verb
 from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.empty_phrases import is_empty_phrase
 from claude_mem.observer.local.evidence import (
@@ -67,7 +68,6 @@ LEAST_IF_UNSURE = 0.7  # of a turn without edits that is hardly worth an observa
 SURE = 0.7  # beyond the threshold of a turn
 CLEAR = 0.5  # what work without edits needs
 CLEAR_OF_EDITS = 1.0  # what is preferred to what the edits themselves tell
-CLEAR_WITHOUT_TOPIC = 3.0  # a title below it is followed by what the turn was about
 WRITTEN_SHARE = 0.1  # what it counts that a title was written to be one, and not cut
 DOUBT = 1.5  # taken from the clarity of a clause with a plain label, and of one without a name
 JUDGED_FIRST = 20
@@ -83,7 +83,7 @@ SHARE_IN_OTHER_LANGUAGES = (
 # more of its words are told already. Flat: other values keep about as much.
 LENGTH_COST, USUAL_LENGTH, SHORTEST_LENGTH = 1.0, 120, 40
 TURN_COST, REPETITION_COST = 0.5, 1.0
-LEAST_GAIN = -2.7  # a turn that says little of what readers keep does not fill its budget
+LEAST_GAIN = -2.6  # a turn that says little of what readers keep does not fill its budget
 LEAST_SCORE, MIN_CHARS = -5.0, 140  # but says something
 SURE_SCORE = -1.4  # of a passage that is kept although it starts or ends like one that says nothing
 MIN_NOVELTY = 0.25  # share of new words, compared with the title and the passages selected so far
@@ -136,12 +136,14 @@ class RankedTitle:
     @property
     def cautious_clarity(self) -> float:
         """The best of many titles is less clear than it scores, most of all where nothing is named:
-        readers did not understand three of ten clauses with a plain label or without a name."""
+        readers did not understand three of ten clauses with a plain label or without a name, or
+        without a verb where the label was cut off."""
         if self.title.source not in SPOKEN:
             return self.clarity
         text = self.title.text
         has_label = has_plain_label(text) and not text.startswith(f"{PROPOSAL}: ")
-        return self.clarity - DOUBT * (has_label + (not names_in(text)))
+        is_fragment = self.title.cut == "later clause" and not has_verb(text)
+        return self.clarity - DOUBT * (has_label + is_fragment + (not names_in(text)))
 
     @property
     def is_clear(self) -> bool:

@@ -8,7 +8,7 @@ is not judged by it.
 import re
 
 from claude_mem.observer.local.any_case import AnyCase
-from claude_mem.observer.local.clause_grammar import THIRD_PERSON, verb_of
+from claude_mem.observer.local.clause_grammar import THIRD_PERSON, tells_change, verb_of
 from claude_mem.observer.local.title_signs import LONGEST_PLACE, lacks_subject
 from claude_mem.title_rules import word_set
 
@@ -75,11 +75,18 @@ _OF_THE_CONVERSATION = AnyCase(
     r"|\bthat (?:exact|particular|specific|very)\b|^(?:sub)?tests (?:are|have|run|show|still|use)\b"
     r"|^the (?:change|fix) [a-z]+s\b[^`]*$|^the `[^\w`]{1,3}`"
     r"|\bon (?:the )?first (?:pass|try)\b|^the rest of\b"
+    r"|\bthe (?:earlier|initial|previous|prior) `?(?:attempt|crash|error|fail|failure|run)s?\b"
     r"|\b(?:are|became|is|was) (?:now )?`\w`$"
+    r"|^(?:the )?original (?:[^\s,;]+ ){0,2}"
+    r"(?:claim|finding|idea|plan|proposal|report|scenario)s?\b"
+    # "`a` lamps getting dimmed": no clause
+    r"|^(?:(?!(?:is|are|was|were|be|by|of|for|from|keeps?|stops?) )[^\s,;]+ ){1,8}"
+    r"(?:being|getting) [a-z]+(?:ed|en|t)\b"
 )
 _ITEM = re.compile(r"(?:the|an?|\d+|one|two|three|four|five|six|seven)\s", re.IGNORECASE)
 _ITEM_END = re.compile(r", (?:and )?")
-FEWEST_ITEMS = 2
+_NOUN_END = re.compile(r", (?:and )?| \+ ")
+FEWEST_ITEMS, FEWEST_NOUNS, WORDS_OF_NOUN = 2, 3, 4
 
 
 def refers_to_unnamed(title: str) -> bool:
@@ -92,7 +99,7 @@ def refers_to_unnamed(title: str) -> bool:
         or _COMPARED.search(said) is not None
         or _POSSESSIVE_END.search(said) is not None
         or (lacks_subject(said) and _PRONOUN.search(said) is not None)
-        or (verb_of(place) is None and _is_list_of_things(said))
+        or (verb_of(place) is None and (_is_list_of_things(said) or _is_list_of_nouns(said)))
     )
 
 
@@ -143,5 +150,18 @@ def _is_list_of_things(said: str) -> bool:
     items = _ITEM_END.split(said)
     if len(items) < FEWEST_ITEMS or not all(map(_ITEM.match, items[:FEWEST_ITEMS])):
         return False
+    return not _has_verb(said)
+
+
+def _is_list_of_nouns(said: str) -> bool:
+    """ "Harbour quirks, relay traps, lamp facts", or the same with plus signs."""
+    items = _NOUN_END.split(said)
+    if len(items) < FEWEST_NOUNS or any(len(item.split()) > WORDS_OF_NOUN for item in items):
+        return False
+    is_done = any(word.strip(",").endswith("ed") for word in said.split())
+    return not (is_done or tells_change(said) or verb_of(said) is not None or _has_verb(said))
+
+
+def _has_verb(said: str) -> bool:
     words = said.lower().replace(",", " ").split()
-    return not any(word in _AUXILIARIES or word in THIRD_PERSON for word in words)
+    return any(word in _AUXILIARIES or word in THIRD_PERSON for word in words)

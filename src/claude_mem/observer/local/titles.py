@@ -139,7 +139,10 @@ _TAIL = re.compile(
     r"|can you (?:fix|check) (?:it|this)|bitte|merci|corrige ça)\W*$",
     re.IGNORECASE,
 )
-_FILE_IN_TEXT = re.compile(r"\w\.[a-z]{1,6}\b|/")
+# A name with an ending, or a path: not "i.e.", "I/O", "1/2" or "//nolint".
+_FILE_IN_TEXT = re.compile(
+    r"(?<!\bi)(?<!\be)(?<=\w)\.[a-z]{1,6}\b|(?<![\w/])[./~]{0,3}[\w.-]{2,}[/\\][\w.-]{2,}"
+)
 _LOWER_CASE_NAME = re.compile(r"[a-z]+[A-Z_./(0-9-]")
 
 
@@ -216,9 +219,9 @@ def from_request(text: str) -> str:
 def from_edits(files: Collection[FileWork]) -> str:
     """Which symbols or sections were added or removed, or which line became what; empty if the
     edits are too large to tell."""
-    by_weight = _by_weight(files)
+    ordered = by_weight(files)
     for tell in (_definitions, _replacements):
-        told = (f"{file_name(work.path)}: {text}" for work in by_weight for text in tell(work))
+        told = (f"{file_name(work.path)}: {text}" for work in ordered for text in tell(work))
         if title := next((title for title in told if len(title) <= LONGEST_EDIT), ""):
             return title
     return ""
@@ -244,7 +247,7 @@ def _replacements(work: FileWork) -> Iterator[str]:
 
 def of_changed_files(files: Collection[FileWork]) -> str:
     created = all(work.created for work in files)
-    return from_files([work.path for work in _by_weight(files)], created=created)
+    return from_files([work.path for work in by_weight(files)], created=created)
 
 
 def of_created_files(files: Collection[FileWork]) -> str:
@@ -261,7 +264,7 @@ def is_test(path: str) -> bool:
     return "test" in path.lower()
 
 
-def _by_weight(files: Collection[FileWork]) -> list[FileWork]:
+def by_weight(files: Collection[FileWork]) -> list[FileWork]:
     return sorted(files, key=lambda work: ("test" in work.path.lower(), -len(work.sources)))
 
 
@@ -455,11 +458,15 @@ def _after(subject: str, candidate: TitleCandidate) -> TitleCandidate | None:
     return candidate._replace(text=text, cut="subject") if text else None
 
 
+def names_file(title: str) -> bool:
+    return _FILE_IN_TEXT.search(title) is not None
+
+
 def after_file(candidate: TitleCandidate, files: Collection[FileWork]) -> str:
     """A clause that was said in a turn with edits, after the file they are about: readers asked
     where it belongs even where it names a symbol."""
     text = candidate.text
-    if candidate.source not in _SAID or not files or ": " in text or _FILE_IN_TEXT.search(text):
+    if candidate.source not in _SAID or not files or ": " in text or names_file(text):
         return text
     file = main_file(files)
     if file.partition(".")[0].lower() in text.lower():

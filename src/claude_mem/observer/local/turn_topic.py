@@ -1,29 +1,43 @@
-"""What a turn was about, for the brackets after a title that may not be understood without it.
+"""What a turn was about, for a title that may not be understood without it.
 
-Whoever reads a title alone does not know the question. The first of these that says something tells
-it: what the user asked, the branch, and the plan. All are of the turn itself: what other turns or
-the title of the session say would have to be forgotten with them.
+Whoever reads a title alone knows neither the question nor the place. The first of these that says
+something tells why: the plan, what the user asked, the branch; and where, if the title names no
+file: the files, or the names used most if the title has no code. All are of the turn itself: what
+other turns or the title of the session say would have to be forgotten with them.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 from claude_mem.observer.local import titles
 from claude_mem.observer.local.any_case import AnyCase
 from claude_mem.observer.local.content_words import content_words, novelty
-from claude_mem.observer.local.evidence import UserRequest
+from claude_mem.observer.local.evidence import TurnEvidence, UserRequest
 from claude_mem.observer.local.markdown import sentences
-from claude_mem.text import QUESTION_MARKS, one_line
-from claude_mem.title_rules import Topic, names_in, specific_words
+from claude_mem.observer.local.selection import COLONS
+from claude_mem.observer.local.tool_uses import file_name
+from claude_mem.text import QUESTION_MARKS, one_line, shorten
+from claude_mem.title_rules import Topic, TopicKind, is_balanced, names_in, specific_words
 from claude_mem.types import BRANCH, Turn
 
 LONGEST_TOPIC, READ_REQUEST = 90, 400
-FEWEST_SPECIFIC = 3  # words of a question or a request without a name
+FEWEST_SPECIFIC = 3  # words of a request without a name
 FEWEST_BESIDE_NAME = 2
+FEWEST_BESIDE_STAND_IN = 4  # "why is it dark?" needs the turn before
 FEWEST_BRANCH_WORDS, MOST_BRANCH_WORDS = 2, 8
 LEAST_NEW = 0.5  # share of its words that the title does not have
+MOST_NAMES, READ_ANSWER = 2, 4_000
+# Plans and instructions, which the agent reads or writes in any turn.
+_OF_CLIENT = re.compile(
+    r"(?:^|[/\\])\.\w{1,20}[/\\](?:agents|commands|plans|projects|skills|todos)[/\\]"
+)
+_IDENTIFIER = re.compile(r"[a-z][A-Z]|[A-Za-z][-_./][A-Za-z]|[A-Z][a-z]+[A-Z]")
+SHORTEST_IDENTIFIER = 6
 _STAND_IN = AnyCase(r"\b(?:here|it|one|ones|that|them|there|these|this|those)\b")
-_ADDRESS = "://"
+_ADDRESS, _ADDRESSES = "://", re.compile(r"\w+://\S*")
+_LIST_MARK = re.compile(r"^(?:[-*•]|\d{1,2}[.)])\s+")
 # Made by a bot, or for no purpose but to be one: "dependabot/…", "claude/brave-otter-3fa901".
 _MADE_UP = re.compile(
     r"(?:dependabot|renovate)/|.*[-_](?=[0-9a-f]*\d)[0-9a-f]{5,40}$|(?:te?mp|wip)\b"
@@ -32,42 +46,97 @@ _TICKET_OR_DATE = re.compile(r"^(?:[a-z]{2,5}[-_]\d{1,6}|\d{6,8})[-_](?=\w)", re
 _BRANCH_SEPARATOR = re.compile(r"[\W_]+")
 
 
-def topic_of(turn: Turn, request: UserRequest, title: str) -> Topic | None:
-    """None where nothing is known that the title does not say."""
-    of_title = content_words(title)
-    for topic in _topics(turn, request):
-        text = one_line(topic.text).replace("[", "(").replace("]", ")")
-        is_short = 0 < len(text) <= LONGEST_TOPIC
-        if is_short and novelty(content_words(text), of_title) > LEAST_NEW:
-            return topic._replace(text=text)
-    return None
+def topics_of(turn: Turn, evidence: TurnEvidence, title: str) -> tuple[Topic, ...]:
+    """At most why and where; empty where nothing is known that the title does not say."""
+    told = content_words(title)
+    reason = next((each for each in _reasons(turn, evidence) if _is_new(each, told)), None)
+    topics = [reason] if reason else []
+    if reason:
+        told |= content_words(reason.text)
+    most = MOST_NAMES if reason is None else 1
+    places = _places(evidence, title, most)
+    topics += islice((each for each in places if _is_new(each, told)), 1)
+    return tuple(topics)
 
 
-def _topics(turn: Turn, request: UserRequest) -> Iterator[Topic]:
+def _is_new(topic: Topic, told: frozenset[str]) -> bool:
+    is_short = 0 < len(topic.text) <= LONGEST_TOPIC
+    return is_short and novelty(content_words(topic.text), told) >= LEAST_NEW
+
+
+def _reasons(turn: Turn, evidence: TurnEvidence) -> Iterator[Topic]:
+    yield _topic("plan", titles.from_plan(evidence.request.plan_title))
     if not turn.is_client_message:
-        yield Topic("asked", _question_in(request))
+        yield _topic("asked", _request_in(evidence.request))
     for event in turn.events:
         if event.kind == BRANCH:
-            yield Topic("branch", _words_of(event.text or ""))
-    yield Topic("plan", titles.from_plan(request.plan_title))
+            yield _topic("branch", _words_of(event.text or ""))
 
 
-def _question_in(request: UserRequest) -> str:
-    """The first that can be understood alone."""
-    line = request.text.strip().partition("\n")[0][:READ_REQUEST]
+def _places(evidence: TurnEvidence, title: str, most: int) -> Iterator[Topic]:
+    if not titles.names_file(title):
+        yield _topic("files", ", ".join(_files_of(evidence)[:most]))
+        if "`" not in title:
+            yield _topic("about", ", ".join(_names_of(evidence, title)[:most]))
+
+
+def _topic(kind: TopicKind, text: str) -> Topic:
+    return Topic(kind, one_line(text).replace("[", "(").replace("]", ")"))
+
+
+def _files_of(evidence: TurnEvidence) -> list[str]:
+    """Those with the most edits, else those that were read."""
+    edited = [work.path for work in titles.by_weight(evidence.files.values())]
+    paths = [path for path in edited or evidence.files_read if not _OF_CLIENT.search(path)]
+    return list(dict.fromkeys(map(file_name, paths[:MOST_NAMES])))
+
+
+def _names_of(evidence: TurnEvidence, title: str) -> list[str]:
+    """Which the request and the answer use most: as code, or more than once."""
+    text = f"{evidence.request.text[:READ_REQUEST]}\n{evidence.final[:READ_ANSWER]}"
+    names = names_in(_ADDRESSES.sub("", text))
+    code = {name.strip("`") for name in names if name.startswith("`")}
+    used = Counter(name.strip("`") for name in names)
+    return [
+        name
+        for name, count in used.most_common()
+        if (name in code or (count > 1 and "/" not in name)) and _tells(name, title)
+    ]
+
+
+def _tells(name: str, title: str) -> bool:
+    """No abbreviation, no sentence, and no word of the language: `string`, `nil`, "PR"."""
+    is_identifier = len(name) >= SHORTEST_IDENTIFIER and bool(_IDENTIFIER.search(name))
+    return is_identifier and " " not in name and name.removesuffix("()") not in title
+
+
+def _request_in(request: UserRequest) -> str:
+    """Its first question, else its first sentence, that can be understood alone."""
+    line, _, rest = request.text.strip().partition("\n")
+    if line.rstrip().endswith(COLONS):
+        line = f"{line} {_LIST_MARK.sub('', rest.strip()).partition(chr(10))[0]}"
+    line = line[:READ_REQUEST]
     if line.startswith(("/", "<", "{", "[")):
         return ""
-    asked = (text for text in sentences(line) if text.endswith(QUESTION_MARKS))
-    return next(filter(_says_enough, asked), "")
+    asked = sorted(sentences(line), key=lambda text: not text.endswith(QUESTION_MARKS))
+    return _shortened(next(filter(_says_enough, asked), ""))
+
+
+def _shortened(text: str) -> str:
+    """Start and end: what a long question asks stands at its end."""
+    if len(text) <= LONGEST_TOPIC:
+        return text
+    half = LONGEST_TOPIC // 2
+    return f"{shorten(text[: half + 1], half - 1)} {text[-half:].partition(' ')[2]}"
 
 
 def _says_enough(text: str) -> bool:
-    if _ADDRESS in text or len(text) > LONGEST_TOPIC:
+    if _ADDRESS in text or not is_balanced(text):
         return False
-    has_name = bool(names_in(text))
-    if _STAND_IN.search(text) and not has_name:
-        return False
-    return len(specific_words(text)) >= (FEWEST_BESIDE_NAME if has_name else FEWEST_SPECIFIC)
+    fewest = FEWEST_BESIDE_NAME if names_in(text) else FEWEST_SPECIFIC
+    if _STAND_IN.search(text):
+        fewest = FEWEST_BESIDE_STAND_IN
+    return len(specific_words(text)) >= fewest
 
 
 def _words_of(branch: str) -> str:

@@ -22,7 +22,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.facts import Artifact
 from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turns import MAIN_BRANCHES
-from claude_mem.title_rules import without_topic
+from claude_mem.title_rules import without_topics
 
 SESSIONS, SESSIONS_FOR_BRANCH = 20, 40
 SUMMARIES = 6  # turns for each session, on average
@@ -252,7 +252,7 @@ def _is_same_work(work: Result, commit: Result) -> bool:
 
 def _title(observation: JsonRow) -> str:
     """Without the topic: its session has one."""
-    return unmarked(without_topic(str(observation["title"] or "")))
+    return unmarked(without_topics(str(observation["title"] or "")))
 
 
 def _is_about(observation: JsonRow, subject: str) -> bool:

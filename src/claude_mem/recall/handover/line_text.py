@@ -8,7 +8,7 @@ from functools import lru_cache
 from claude_mem.index.text.words import stem
 from claude_mem.store.memory_rows import JsonRow
 from claude_mem.text import QUESTION_MARKS, one_line, shorten
-from claude_mem.title_rules import stands_alone, without_topic
+from claude_mem.title_rules import stands_alone, without_topics
 from claude_mem.types import Fact
 
 LONGEST_LINE = 240
@@ -52,7 +52,7 @@ class Line:
 @lru_cache(maxsize=2048)  # each context is made anew of mostly the same titles
 def is_clear(title: str) -> bool:
     """Whether a line can show it: it is understood alone, and it is no question."""
-    return stands_alone(without_topic(title)) and not title.rstrip().endswith(QUESTION_MARKS)
+    return stands_alone(without_topics(title)) and not title.rstrip().endswith(QUESTION_MARKS)
 
 
 def flat(text: str, limit: int = LONGEST_LINE) -> str:
@@ -160,6 +160,6 @@ def without_facts(observations: Sequence[JsonRow], facts: Sequence[Fact]) -> lis
     return [
         observation
         for observation in observations
-        if not (title := without_topic(str(observation["title"] or "")).rstrip(".…"))
+        if not (title := without_topics(str(observation["title"] or "")).rstrip(".…"))
         or not any(value.startswith(title) for value in values)
     ]

@@ -24,7 +24,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.fact_comparison.supersession import compare_texts
 from claude_mem.store.memory_rows import JsonRow, RuleTurn, ShortPrompt
 from claude_mem.store.obstacles import REMEDY_SEPARATOR, Obstacle
-from claude_mem.title_rules import without_topic
+from claude_mem.title_rules import without_topics
 from claude_mem.types import Fact
 
 MIN_TURNS = 2  # with a command or fault, before it counts as the project's
@@ -391,7 +391,7 @@ def _current(observations: Sequence[JsonRow]) -> list[JsonRow]:
 def _replaces(newer: JsonRow, older: JsonRow) -> bool:
     if older["observer"] == "person" and newer["observer"] != "person":
         return False
-    titles = (without_topic(str(row["title"] or "")) for row in (older, newer))
+    titles = (without_topics(str(row["title"] or "")) for row in (older, newer))
     return compare_texts(*titles) != "unrelated"
 
 
