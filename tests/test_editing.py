@@ -207,7 +207,10 @@ def test_an_agent_cannot_touch_a_rule_or_what_the_user_changed(story: Story) -> 
     rule = fact_id(story, "Never push to main.")
     change(story, "summary", completed=EDITED)
     store = story.store
+    (decision,) = story.column("SELECT id FROM observations WHERE origin = 'person'")
     for attempt in (
+        store.edit_memory("observation", decision, {"title": "Always push"}, "agent"),
+        store.mark_wrong("observation", decision, True, "agent"),
         store.edit_memory("fact", rule, {"value": "Always push"}, "agent"),
         store.pin_memory("fact", rule, True, "agent"),
         store.mark_wrong("fact", rule, True, "agent"),
@@ -215,6 +218,7 @@ def test_an_agent_cannot_touch_a_rule_or_what_the_user_changed(story: Story) -> 
         store.edit_memory("summary", 1, {"completed": "x"}, "agent"),
         store.mark_wrong("summary", 1, True, "agent"),
         store.pin_memory("prompt", 1, True, "agent"),
+        store.mark_wrong("prompt", 1, True, "agent"),
     ):
         with pytest.raises(BadInput, match="only the user"):
             attempt.result()

@@ -39,7 +39,7 @@ class Parameter:
     schema: Schema = field(default_factory=lambda: TEXT)
     for_model: str = ""
     is_required: bool = False
-    is_listed: bool = True  # in the schema of the tool; false: another name for one that is
+    is_listed: bool = True  # in the schema of the tool; false: another name, or for the user only
 
     def for_tool(self) -> Schema:
         return {**self.schema, "description": self.for_model} if self.for_model else self.schema
@@ -95,7 +95,7 @@ def _edited_fields() -> tuple[Parameter, ...]:
     return tuple(
         Parameter(name, f"of {_OF_KIND[owners[name]]}: a list that replaces the present one", TEXTS)
         if name in LISTS
-        else Parameter(name, f"of {_OF_KIND[owners[name]]}")
+        else Parameter(name, f"of {_OF_KIND[owners[name]]}", is_listed=owners[name] != "fact")
         for name in names
     )
 
@@ -194,8 +194,8 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "edit_memory": (
         Parameter(
             "id",
-            "required; `12`, `S3`, `P4`, or `F5` for a fact",
-            for_model="12, S3, P4 or F5",
+            "required; `12`, `S3`, or `F5` for a fact, of which only `wrong` can be set",
+            for_model="12, S3 or F5 (only wrong)",
             is_required=True,
         ),
         *_edited_fields(),
@@ -221,7 +221,8 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
         ),
         Parameter(
             "hard",
-            "true: forget for good; the text is removed from every file and there is no undo",
+            "true: forget for good; the text is removed from every file in the data directory and"
+            " there is no undo",
             FLAG,
             for_model="for good, without undo",
         ),

@@ -78,7 +78,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "edit_memory",
             "Correct a memory that proved outdated or false: new texts, pinned (shown in contexts)"
-            " or wrong (left out). What the user said or changed, only the user can change.",
+            " or wrong (left out). Only the user can change what the user said or changed.",
             changes=True,
             deferred=True,
             annotations={"destructiveHint": False, "idempotentHint": True},

@@ -89,8 +89,8 @@ def set_pinned(
     connection: sqlite3.Connection, kind: str, number: int, pinned: bool, editor: Editor
 ) -> int:
     row = _row(connection, kind, number, editor)
-    if kind in ("prompt", "fact") and editor == "agent":
-        raise BadInput(f"only the user can pin a {kind}", "id")
+    if kind == "fact" and editor == "agent":
+        raise BadInput("only the user can pin a fact", "id")
     return _update(connection, kind, row, {"pinned": int(pinned)}, editor)
 
 
@@ -127,11 +127,9 @@ def _row(connection: sqlite3.Connection, kind: str, number: int, editor: Editor)
 
 
 def _is_of_user(kind: str, row: sqlite3.Row) -> bool:
-    if row["changed_by"] == "person":
+    if kind == "prompt" or row["changed_by"] == "person":
         return True
-    if kind == "fact":
-        return bool(row["origin"] == "person")
-    return kind == "observation" and row["observer"] == "person"
+    return kind in ("observation", "fact") and row["origin"] == "person"
 
 
 def _update(
