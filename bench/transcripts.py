@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -31,9 +32,11 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs as a script
 
 from bench.questions import FIELDS, ask, read_questions
+from bench.semantic import embed_all
 from claude_mem.cli.demo import payloads
 from claude_mem.cli.imports import find_transcripts, processes
 from claude_mem.config import Layout
+from claude_mem.config.settings import RetentionSettings
 from claude_mem.errors import BadInput
 from claude_mem.index import indexing
 from claude_mem.install.launcher import write_launcher
@@ -80,6 +83,7 @@ def main() -> int:
             if not options.questions_only:
                 _measure(files, options.sessions, directory)
                 _replay(store, files, options.replay, options.seed, directory)
+                _measure_backups(store, directory)
             questions = read_questions(options.questions)
             ask(store, questions, options.unanswerable, text_bytes(files), options.seed)
     return 0
@@ -289,6 +293,23 @@ def _memory(store: StoreReader, session_id: str) -> list[object]:
 
 def _records(value: Json) -> list[JsonRow]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+# Backups
+
+
+def _measure_backups(store: Store, directory: Path) -> None:
+    """As many as are kept by default, next to the database with its index and vectors."""
+    embed_all(store)
+    with closing(sqlite3.connect(directory / "memory" / "memory.db")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database = (directory / "memory" / "memory.db").stat().st_size
+    backups, kept = directory / "measured-backups", RetentionSettings().backups
+    for _ in range(kept):
+        store.back_up(backups, kept)
+    size = sum(path.stat().st_size for path in backups.iterdir())
+    print(f"\nthe {kept} backups that are kept: {size / database:.2f}x of the database"
+          f" ({size:,} of {database:,} bytes; target at most 1.5x)")  # fmt: skip
 
 
 # What was said
