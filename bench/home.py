@@ -15,7 +15,7 @@ from tests.payloads import Payload, as_bytes
 
 from claude_mem.config import Layout, Settings, load_settings, record_environment
 from claude_mem.errors import NotRunning
-from claude_mem.hook import delivery
+from claude_mem.hook import spooling
 from claude_mem.install.launcher import write_launcher
 from claude_mem.server import client
 from claude_mem.types import Json
@@ -97,8 +97,8 @@ class Home:
     def spool(self, payload: Payload) -> None:
         """Write the spool file that a hook would write."""
         event = str(payload["hook_event_name"]).encode()
-        header = delivery.header(b"claude", event, time.time_ns(), os.fsencode(self.project_dir))
-        delivery.put(os.fsencode(self.layout.root), header, as_bytes(payload))
+        header = spooling.header(b"claude", event, time.time_ns(), os.fsencode(self.project_dir))
+        spooling.put(os.fsencode(self.layout.root), header, as_bytes(payload))
 
     def worker_pid(self) -> int:
         """Waits for an answer: the stored pid may be that of a dead worker."""

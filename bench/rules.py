@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from claude_mem.observer.local.rules import (
+from claude_mem.observer.local.user_rules import (
     CANDIDATE_POINTS,
     RULE_POINTS,
     rule_points,

@@ -11,7 +11,7 @@ import httpx
 from starlette.types import ASGIApp
 
 from claude_mem.config import Layout, load_settings
-from claude_mem.hook import delivery
+from claude_mem.hook import spooling
 from claude_mem.server.app import create_app
 from claude_mem.server.guard import Guard
 from claude_mem.store import Store
@@ -106,14 +106,14 @@ class Api(CommittedRows):
         """As the hook does it: the record goes to the spool first, then to the worker."""
         self.clock.ms += 1000
         head = record_header(self.clock.ms, project_dir)
-        delivery.put(bytes(self.layout.root), head, as_bytes(payload))
+        spooling.put(bytes(self.layout.root), head, as_bytes(payload))
         return self.send(SESSION_START, head + as_bytes(payload))
 
     def submit_prompt(self, payload: Payload, project_dir: str = PROJECT_DIR) -> httpx.Response:
         """As the hook does it: the record goes to the spool first, then to the worker."""
         self.clock.ms += 1000
         head = record_header(self.clock.ms, project_dir, "UserPromptSubmit")
-        delivery.put(bytes(self.layout.root), head, as_bytes(payload))
+        spooling.put(bytes(self.layout.root), head, as_bytes(payload))
         return self.send(PROMPT, head + as_bytes(payload))
 
     def bytes_on_disk(self) -> bytes:
@@ -121,7 +121,7 @@ class Api(CommittedRows):
 
 
 def record_header(ms: int, project_dir: str = PROJECT_DIR, event: str = "SessionStart") -> bytes:
-    return delivery.header(b"claude", event.encode(), ms * 1_000_000, project_dir.encode())
+    return spooling.header(b"claude", event.encode(), ms * 1_000_000, project_dir.encode())
 
 
 @contextmanager

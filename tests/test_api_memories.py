@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claude_mem.config import SETTINGS
-from claude_mem.hook import delivery
+from claude_mem.hook import spooling
 from claude_mem.params import MAX_IDS, MAX_LIMIT
 from claude_mem.server.app import public_routes
 from tests import payloads
@@ -261,7 +261,7 @@ def test_a_context_is_of_one_project(api: Api, parameters: dict[str, str]) -> No
 def test_the_context_knows_what_still_lay_in_the_spool(api: Api, params: dict[str, str]) -> None:
     for payload in (payloads.prompt("Mend the horn"), payloads.stop("The horn sounds")):
         head = record_header(api.clock.ms, event=payload["hook_event_name"])
-        delivery.put(bytes(api.layout.root), head, as_bytes(payload))
+        spooling.put(bytes(api.layout.root), head, as_bytes(payload))
     assert "The horn sounds" in api.get("/api/context/inject", **params).text
 
 
@@ -279,7 +279,7 @@ def test_nothing_remembered_can_end_the_fence_around_it(api: Api) -> None:
 def test_the_counts_say_what_there_is_and_what_waits(api: Api) -> None:
     api.add_sessions(2)
     api.post_json("/api/sessions/summarize", contentSessionId="open", last_assistant_message="x")
-    delivery.put(bytes(api.layout.root), record_header(1), b"{}")
+    spooling.put(bytes(api.layout.root), record_header(1), b"{}")
     stats = api.get_json("/api/stats")
     assert {
         name: stats["database"][name] for name in ("sessions", "observations", "summaries")

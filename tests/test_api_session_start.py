@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.hook import delivery
+from claude_mem.hook import spooling
 from tests import payloads
 from tests.api import SESSION_START, Api, open_api, record_header
 from tests.payloads import PROJECT_DIR, SESSION, Payload, as_bytes
@@ -66,7 +66,7 @@ def test_a_start_that_is_given_another_than_the_rendered_context_is_resumed_with
     api.add_sessions(1)
     for payload in (payloads.prompt(session_id="left"), payloads.stop(session_id="left")):
         head = record_header(api.clock.ms, event=payload["hook_event_name"])
-        delivery.put(bytes(api.layout.root), head, as_bytes(payload))
+        spooling.put(bytes(api.layout.root), head, as_bytes(payload))
     context = context_of(api, payloads.session_start())
     assert "The light blinks twice now" in context
     api.add_turn("another", "Mend the horn", "The horn sounds")
@@ -127,6 +127,6 @@ def test_a_strange_question_is_answered_or_refused(api: Api, payload: bytes) -> 
 
 
 def test_a_directory_whose_name_is_no_utf8_is_answered(api: Api) -> None:
-    head = delivery.header(b"claude", b"SessionStart", 1_000_000, b"/home/dev/caf\xe9")
+    head = spooling.header(b"claude", b"SessionStart", 1_000_000, b"/home/dev/caf\xe9")
     answer = api.send(SESSION_START, head + as_bytes(payloads.session_start()))
     assert answer.status_code == 200, answer.text

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from claude_mem.hook import delivery
+from claude_mem.hook import spooling
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.change_counters import _WATCHED, ChangeCounts
@@ -205,7 +205,7 @@ def start_alone(api: Api, session: str) -> str:
         record_header(api.clock.ms),
         as_bytes(payloads.session_start(session_id=session)),
     )
-    delivery.put(bytes(api.layout.root), header, payload)
+    spooling.put(bytes(api.layout.root), header, payload)
     answer = api.runner.run(answer_session_start(api.worker, header + payload))
     assert not api.worker.store.has_session(session)
     return answer.context

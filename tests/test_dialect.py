@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput
-from claude_mem.hook import delivery
+from claude_mem.hook import spooling
 from claude_mem.intake.event_reader import (
     LONGEST_ID,
     OWN_TOOLS,
@@ -380,13 +380,13 @@ def test_a_secret_is_no_part_of_the_key_that_one_could_read() -> None:
 
 
 class Spooled(Story):
-    """A story whose events come through the delivery, as bytes."""
+    """A story whose events come through the spool, as bytes."""
 
     def put(self, payload: Payload | bytes, project_dir: bytes = PROJECT_DIR.encode()) -> None:
         event = b"" if isinstance(payload, bytes) else payload["hook_event_name"].encode()
         data = payload if isinstance(payload, bytes) else as_bytes(payload)
-        header = delivery.header(b"claude", event, time.time_ns(), project_dir)
-        delivery.put(os.fsencode(self.layout.root), header, data)
+        header = spooling.header(b"claude", event, time.time_ns(), project_dir)
+        spooling.put(os.fsencode(self.layout.root), header, data)
 
     def drain(self) -> DrainCounts:
         drained = Intake(self.layout, self.store, self.reader).drain()

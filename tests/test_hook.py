@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.config import Layout
-from claude_mem.hook import delivery
+from claude_mem.hook import spooling
 from claude_mem.install.launcher import write_launcher
 from claude_mem.server import client
 from tests.conftest import Home, wait_until
@@ -342,8 +342,8 @@ def test_a_worker_that_dies_before_it_answers_leaves_what_the_hook_gave_instead(
     home.environment["CLAUDE_MEM_FAULT"] = f"{point}:{marker}"
     home.command("worker", "restart")
     # Something else waits, so that the worker stores the start before it answers.
-    header = delivery.header(b"claude", b"UserPromptSubmit", time.time_ns(), PROJECT_DIR.encode())
-    delivery.put(bytes(home.layout.root), header, as_bytes(prompt(session_id="y", prompt_id="y")))
+    header = spooling.header(b"claude", b"UserPromptSubmit", time.time_ns(), PROJECT_DIR.encode())
+    spooling.put(bytes(home.layout.root), header, as_bytes(prompt(session_id="y", prompt_id="y")))
     marker.touch()
     context = home.context(session_start())
     assert not marker.exists() and "Created notes.md" in context

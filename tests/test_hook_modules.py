@@ -18,7 +18,7 @@ CAPTURING = {
     "claude_mem.hook.capture",
     "claude_mem.hook.kill_points",
     "claude_mem.hook.private_text",
-    "claude_mem.hook.delivery",
+    "claude_mem.hook.spooling",
 }
 STARTING = {"claude_mem.hook.worker_start", "fcntl"}
 ASKING = {"claude_mem.hook.response", "_socket"}

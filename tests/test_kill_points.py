@@ -15,8 +15,8 @@ FAULT_INJECTION = "src/claude_mem/hook/fault_injection.py"
 _PUT = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from claude_mem.hook import delivery
-delivery.put(sys.argv[2].encode(), delivery.header(b"claude", b"Stop", 1, b"/"), b"{}")
+from claude_mem.hook import spooling
+spooling.put(sys.argv[2].encode(), spooling.header(b"claude", b"Stop", 1, b"/"), b"{}")
 """
 
 

@@ -312,7 +312,7 @@ LOADED = {
     "claude_mem.hook",
     "claude_mem.hook.fault_injection",  # not in a wheel
     "claude_mem.hook.kill_points",
-    "claude_mem.hook.delivery",
+    "claude_mem.hook.spooling",
     "claude_mem.mcp",
     "claude_mem.mcp.shim",
     "claude_mem.paths",

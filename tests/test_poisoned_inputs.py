@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from claude_mem.cli.search import search as search_command
 from claude_mem.cli.show import show as show_command
 from claude_mem.config import load_settings
-from claude_mem.hook import delivery
+from claude_mem.hook import spooling
 from claude_mem.mcp.tools import call_tool
 from claude_mem.recall.fence import OUTSIDE_MARK
 from tests.api import Api, open_api, record_header
@@ -51,7 +51,7 @@ def send(
         text = as_bytes({**event, **identity}).replace(PROJECT_DIR.encode(), directory.encode())
         api.clock.ms += 1000
         head = record_header(api.clock.ms, directory, str(event["hook_event_name"]))
-        delivery.put(bytes(api.layout.root), head, text)
+        spooling.put(bytes(api.layout.root), head, text)
 
 
 def assert_marked(text: str, poisoned: Poisoned) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.config import Layout
-from claude_mem.hook import delivery as hook_spool
+from claude_mem.hook import spooling as hook_spool
 from claude_mem.intake import rejected_events
 from claude_mem.intake.crash_mark import CrashMark
 from claude_mem.intake.spool import Intake

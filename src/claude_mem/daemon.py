@@ -42,7 +42,7 @@ from claude_mem.hook.worker_start import OWN_ENVIRONMENT, set_aside_state
 from claude_mem.install import other_agents
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.install.launcher import runs_newer, write_launcher
-from claude_mem.recall.team_protocols import JoinedTeam
+from claude_mem.recall.team_interface import JoinedTeam
 from claude_mem.redaction import load_finders
 from claude_mem.server.app import create_app
 from claude_mem.server.guard import Guard, ensure_token

@@ -25,7 +25,7 @@ from claude_agent_sdk import (
 )
 
 from claude_mem.errors import ClaudeMemError
-from claude_mem.hook import delivery
+from claude_mem.hook import spooling
 from claude_mem.hook.private_text import strip_private
 from claude_mem.library import Memory
 from claude_mem.recall.fence import NOTE, fenced
@@ -104,7 +104,7 @@ def memory_permissions(
 
 @dataclass(slots=True)
 class _Recorder:
-    """Writes the events of the SDK's hooks to the delivery, as the hook process does."""
+    """Writes the events of the SDK's hooks to the spool, as the hook process does."""
 
     memory: Memory
     started: set[str] = field(default_factory=set)  # sessions that have their context
@@ -129,7 +129,7 @@ class _Recorder:
                      "transcript_path": payload.get("transcript_path")}  # fmt: skip
             self._spool("SessionStart", start)
         self._spool(event, payload)
-        delivery.wake_or_start(self._data_dir)
+        spooling.wake_or_start(self._data_dir)
         if not context:
             return {}
         output = {"hookEventName": event, "additionalContext": context}
@@ -141,8 +141,8 @@ class _Recorder:
 
     def _spool(self, event: str, payload: dict[str, Any]) -> None:
         directory = os.fsencode(self.memory.directory)
-        header = delivery.header(DIALECT, event.encode(), time.time_ns(), directory)
-        delivery.put(self._data_dir, header, strip_private(json.dumps(payload).encode()))
+        header = spooling.header(DIALECT, event.encode(), time.time_ns(), directory)
+        spooling.put(self._data_dir, header, strip_private(json.dumps(payload).encode()))
 
 
 @dataclass(slots=True)

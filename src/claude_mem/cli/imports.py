@@ -16,7 +16,7 @@ from claude_mem.cli.output import json_option, print_heading, print_json, print_
 from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
-from claude_mem.hook.delivery import wake
+from claude_mem.hook.spooling import wake
 from claude_mem.index import indexing
 from claude_mem.install import other_agent_files
 from claude_mem.install.claude import transcripts_dir

@@ -18,7 +18,7 @@ from claude_mem.recall.formatting import ORIGINS, answers_text
 from claude_mem.recall.marks import MARKS, OutsideWords, outside_words_of
 from claude_mem.recall.memories import NOUNS
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
-from claude_mem.recall.team_protocols import TEAM
+from claude_mem.recall.team_interface import TEAM
 from claude_mem.store import StoreReader
 from claude_mem.store.memories import column_texts
 from claude_mem.store.memory_rows import JsonRow

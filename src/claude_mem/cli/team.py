@@ -13,7 +13,7 @@ from claude_mem.cli.output import json_option
 from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, ClaudeMemError, NotFound, NotRunning
-from claude_mem.hook.delivery import wake
+from claude_mem.hook.spooling import wake
 from claude_mem.server import client as worker
 from claude_mem.text import format_pairs, pluralize
 

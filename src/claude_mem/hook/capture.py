@@ -1,4 +1,4 @@
-"""The hook from end to end: read stdin, remove private text, delivery, wake the worker, print.
+"""The hook from end to end: read stdin, remove private text, spool, wake the worker, print.
 
 It never parses JSON, never opens the database, waits only for a response that it must print, and
 always exits with 0: exit code 2 would block the user's prompt.
@@ -8,7 +8,7 @@ import posix
 import time
 
 from claude_mem import paths
-from claude_mem.hook import delivery
+from claude_mem.hook import spooling
 from claude_mem.hook.private_text import strip_private
 
 CLAUDE = b"claude"
@@ -26,7 +26,7 @@ def run(arguments: list[str]) -> int:
         return 0
     try:
         if event == b"Wake":
-            delivery.wake_or_start(paths.data_dir(posix.environ))
+            spooling.wake_or_start(paths.data_dir(posix.environ))
             return 0
         _print(_handle(paths.data_dir(posix.environ), dialect, event))
     except Exception as error:
@@ -45,11 +45,11 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
     if is_paused and event not in NEED_RESPONSE:
         return _plain(caller)
     project_dir = posix.environ.get(b"CLAUDE_PROJECT_DIR", b"")
-    record_header = delivery.header(caller, event, time.time_ns(), project_dir)
+    record_header = spooling.header(caller, event, time.time_ns(), project_dir)
     clean = strip_private(payload)
     if event == PRE_TOOL and dialect == caller and _is_marked(data_dir, paths.FILE_HINTS):
         # What the tool did is reported afterwards.
-        has_worker = delivery.has_worker(data_dir)
+        has_worker = spooling.has_worker(data_dir)
         hint = _hint(data_dir, record_header, clean, is_tool=True) if has_worker else None
         return hint or _plain(caller)
     is_spooled = not is_paused and _spool(data_dir, event, record_header, clean)
@@ -64,7 +64,7 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
     if event == b"UserPromptSubmit" and _gives_hints(data_dir):
         line = _hint(data_dir, record_header, clean) or line
     if is_spooled:
-        delivery.wake_or_start(data_dir)  # after the hint: what the event entails would delay it
+        spooling.wake_or_start(data_dir)  # after the hint: what the event entails would delay it
     return line
 
 
@@ -86,7 +86,7 @@ def _capture_only(data_dir: bytes, caller: bytes, is_spooled: bool) -> bytes:
     """Of a hook for Claude Code that another agent runs: that agent's own hook gives the context,
     and would give it twice."""
     if is_spooled:
-        delivery.wake_or_start(data_dir)
+        spooling.wake_or_start(data_dir)
     return _plain(caller)
 
 
@@ -103,7 +103,7 @@ def _hint(
 
 
 def _gives_hints(data_dir: bytes) -> bool:
-    return _is_marked(data_dir, paths.HINTS) and delivery.has_worker(data_dir)
+    return _is_marked(data_dir, paths.HINTS) and spooling.has_worker(data_dir)
 
 
 def _is_marked(data_dir: bytes, flag: bytes) -> bool:
@@ -124,7 +124,7 @@ def _is_paused(data_dir: bytes) -> bool:
 def _spool(data_dir: bytes, event: bytes, record_header: bytes, payload: bytes) -> bool:
     """False if it does not fit on the disk; then it is counted."""
     try:
-        delivery.put(data_dir, record_header, payload)
+        spooling.put(data_dir, record_header, payload)
     except OSError as error:
         from claude_mem.hook.trouble import count_lost, report
 
@@ -140,10 +140,10 @@ def _read_payload() -> bytes:
     size = 0
     while chunk := posix.read(0, 1 << 20):
         size += len(chunk)
-        if size <= delivery.MAX_PAYLOAD:
+        if size <= spooling.MAX_PAYLOAD:
             chunks.append(chunk)
-    if size > delivery.MAX_PAYLOAD:
-        raise ValueError(f"the payload has {size} bytes; the limit is {delivery.MAX_PAYLOAD}")
+    if size > spooling.MAX_PAYLOAD:
+        raise ValueError(f"the payload has {size} bytes; the limit is {spooling.MAX_PAYLOAD}")
     payload = b"".join(chunks)
     if b"\0" in payload[:4]:
         # UTF-16 or UTF-32: the scanner cannot recognise private tags in it, so it is not stored.
@@ -161,7 +161,7 @@ def _report_failure(dialect: bytes, event: bytes, error: Exception) -> None:
     reason = f"hook {event.decode() or '(no event)'}: {type(error).__name__}: {error}"
     data_dir = paths.data_dir(posix.environ)
     try:
-        delivery.make_directories(data_dir)
+        spooling.make_directories(data_dir)
     except OSError:
         pass  # then the report fails too, and the user is told on the screen
     written = report(data_dir, reason)
@@ -173,6 +173,6 @@ def _report_failure(dialect: bytes, event: bytes, error: Exception) -> None:
 
 def _print(line: bytes) -> None:
     try:
-        delivery.write_all(1, line + b"\n")
+        spooling.write_all(1, line + b"\n")
     except OSError:
         pass  # the client closed the pipe

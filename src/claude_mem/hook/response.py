@@ -39,10 +39,10 @@ def context_line(
 ) -> bytes:
     response = ask(data_dir, START_ROUTE, record_header + payload, START_SECONDS)
     if response is None and not is_paused:
-        from claude_mem.hook import delivery
+        from claude_mem.hook import spooling
 
-        is_cold = not delivery.has_worker(data_dir)
-        delivery.wake_or_start(data_dir)
+        is_cold = not spooling.has_worker(data_dir)
+        spooling.wake_or_start(data_dir)
         if is_cold and _may_be_known(data_dir, project_dir, payload):
             response = _ask_new_worker(data_dir, record_header + payload)
     if response is not None:

@@ -4,7 +4,7 @@ import posix
 import time
 
 from claude_mem import paths
-from claude_mem.hook.delivery import write_all
+from claude_mem.hook.spooling import write_all
 
 MAX_LOG_BYTES = 1024 * 1024
 # The message that was shown last. Installed versions know it by this name.

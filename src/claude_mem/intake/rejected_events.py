@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from claude_mem.config import Layout, write_private
-from claude_mem.hook.delivery import MAX_RECORD, SUFFIX
 from claude_mem.hook.private_text import strip_private
+from claude_mem.hook.spooling import MAX_RECORD, SUFFIX
 from claude_mem.intake.untrusted_files import UntrustedFileError, read_whole
 from claude_mem.redaction import Redactor
 

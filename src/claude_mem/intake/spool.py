@@ -19,9 +19,9 @@ from typing import Protocol
 from claude_mem.config import CaptureSettings, Layout
 from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
-from claude_mem.hook.delivery import FORMAT, MAGIC, MAX_RECORD, SUFFIX
 from claude_mem.hook.kill_points import reach
 from claude_mem.hook.private_text import strip_private
+from claude_mem.hook.spooling import FORMAT, MAGIC, MAX_RECORD, SUFFIX
 from claude_mem.intake import rejected_events
 from claude_mem.intake.crash_mark import CrashMark
 from claude_mem.intake.event_reader import SHORT_PAYLOAD, EventHeader, EventReader

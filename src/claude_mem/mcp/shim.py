@@ -10,7 +10,7 @@ import posix
 import time
 
 from claude_mem import paths
-from claude_mem.hook.delivery import make_directories, write_all
+from claude_mem.hook.spooling import make_directories, write_all
 
 TYPE_CHECKING = False  # importing typing would cost more than everything else here
 if TYPE_CHECKING:

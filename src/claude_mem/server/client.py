@@ -15,7 +15,7 @@ from claude_mem import __version__
 from claude_mem.config import Layout, is_agent, refusal_message, repository_of
 from claude_mem.config.pausing import current_pause
 from claude_mem.errors import ClaudeMemError, NewerWorker, NotRunning, WorkerError
-from claude_mem.hook.delivery import wake
+from claude_mem.hook.spooling import wake
 from claude_mem.hook.worker_start import start_worker
 from claude_mem.types import Json
 from claude_mem.versions import parse_version

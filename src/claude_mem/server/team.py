@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from claude_mem.errors import NotFound
-from claude_mem.recall.team_protocols import JoinedTeam
+from claude_mem.recall.team_interface import JoinedTeam
 from claude_mem.server.requests import read_object
 from claude_mem.worker.worker import Worker
 

@@ -28,11 +28,11 @@ from claude_mem.store import (
     queue,
     refine_requests,
     refinements,
+    retention,
     saved_memories,
     sessions,
     spending,
     trash,
-    turn_records,
     turns,
     waiting_turns,
 )
@@ -132,12 +132,12 @@ class Store(StoreReader):
     def retire_raw_events(self, before_ms: int, keep_bytes: int) -> "Future[int]":
         def work(connection: sqlite3.Connection) -> int:
             refinements.expire_kept(connection, before_ms, keep_bytes)
-            return turn_records.retire_raw_events(connection, before_ms, keep_bytes)
+            return retention.retire_raw_events(connection, before_ms, keep_bytes)
 
         return self.write(work)
 
     def trim_records(self, before_ms: int, keep_bytes: int) -> "Future[int]":
-        return self.write(lambda c: turn_records.trim_records(c, before_ms, keep_bytes))
+        return self.write(lambda c: retention.trim_records(c, before_ms, keep_bytes))
 
     def save_hint(
         self, content_session_id: str, project_id: int, lines: Sequence[given_hints.GivenLine]

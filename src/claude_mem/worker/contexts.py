@@ -14,7 +14,7 @@ from pathlib import Path
 
 from claude_mem import paths
 from claude_mem.config import Layout, Settings, write_private
-from claude_mem.hook.delivery import wake
+from claude_mem.hook.spooling import wake
 from claude_mem.intake.working_directory import current_branch, read_rule_files
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store

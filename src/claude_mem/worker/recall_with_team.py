@@ -15,7 +15,7 @@ from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchResult
 from claude_mem.recall.search import search as search_here
-from claude_mem.recall.team_protocols import TEAM, JoinedTeam, TeamRows
+from claude_mem.recall.team_interface import TEAM, JoinedTeam, TeamRows
 from claude_mem.recall.timeline import Timeline, TimelineQuery, around_moment
 from claude_mem.recall.timeline import timeline as timeline_here
 from claude_mem.store import StoreReader

@@ -25,7 +25,7 @@ from claude_mem.observer.models.active_observer import (
     create_model,
     select_observer,
 )
-from claude_mem.recall.team_protocols import JoinedTeam
+from claude_mem.recall.team_interface import JoinedTeam
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock, now_ms

@@ -29,7 +29,6 @@ from claude_mem.observer.local.proposed_facts import (
     propose_places,
 )
 from claude_mem.observer.local.provenance import with_outside_words
-from claude_mem.observer.local.rules import find_rules, proposed_rules, rule_title
 from claude_mem.observer.local.selection import (
     CLEAR,
     CLEAR_OF_EDITS,
@@ -45,6 +44,7 @@ from claude_mem.observer.local.selection import (
 from claude_mem.observer.local.titles import TITLES
 from claude_mem.observer.local.tool_uses import Failure, FileWork
 from claude_mem.observer.local.turn_topic import topics_of
+from claude_mem.observer.local.user_rules import find_rules, proposed_rules, rule_title
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import QUESTION_MARKS, shorten
 from claude_mem.title_rules import Topic, has_name, is_complete, with_topics, without_topics

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from claude_mem.observer.local.any_case import AnyCase
 from claude_mem.observer.local.markdown import sentences
-from claude_mem.observer.local.rules import certain_sentences
 from claude_mem.observer.local.tool_uses import (
     CLIENT_FILES,
     EDITING,
@@ -19,6 +18,7 @@ from claude_mem.observer.local.tool_uses import (
     path_of,
     relative,
 )
+from claude_mem.observer.local.user_rules import certain_sentences
 from claude_mem.store.obstacles import REMEDY_SEPARATOR
 from claude_mem.text import one_line
 from claude_mem.types import Json, ProposedFact, Turn, TurnEvent

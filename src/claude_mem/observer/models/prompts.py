@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from claude_mem.observer.local.proposed_facts import propose_facts
-from claude_mem.observer.local.rules import proposed_rules
+from claude_mem.observer.local.user_rules import proposed_rules
 from claude_mem.text import shorten_middle
 from claude_mem.types import (
     Distillate,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from claude_mem.observer.local.proposed_facts import propose_facts
-from claude_mem.observer.local.rules import (
+from claude_mem.observer.local.user_rules import (
     LONGEST_RULE,
     SHORTEST_RULE,
     certain_sentences,

@@ -15,7 +15,7 @@ from claude_mem.index.text import passage_queries
 from claude_mem.index.text.documents import document_id, memory_id_of
 from claude_mem.observer.local.observer import distil
 from claude_mem.recall.memory_ids import MemoryId, parse_any_id
-from claude_mem.recall.team_protocols import TEAM
+from claude_mem.recall.team_interface import TEAM
 from claude_mem.server.viewer.cards import UNTITLED, cards_of
 from claude_mem.server.viewer.event_views import event_views
 from claude_mem.server.viewer.rendering import fragment, id_of, page, read, reader_of, shows_errors

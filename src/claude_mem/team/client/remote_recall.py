@@ -13,7 +13,7 @@ from claude_mem.errors import ClaudeMemError
 from claude_mem.index.text.filters import Filters
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchRow
-from claude_mem.recall.team_protocols import TEAM, TeamRows
+from claude_mem.recall.team_interface import TEAM, TeamRows
 from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.recall.tokens import tokens_of_bytes
 from claude_mem.store import StoreReader

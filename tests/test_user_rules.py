@@ -8,7 +8,7 @@ from bench import rules as bench_rules
 
 from claude_mem.intake.normalisers.gemini import without_context
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.rules import LONGEST_TYPED_PROMPT, find_rules
+from claude_mem.observer.local.user_rules import LONGEST_TYPED_PROMPT, find_rules
 from tests.payloads import prompt, stop
 from tests.story import Story
 from tests.turns import turn
