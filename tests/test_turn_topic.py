@@ -6,7 +6,7 @@ import pytest
 
 from claude_mem.observer.local.evidence import collect_evidence
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.turn_topic import topics_of
+from claude_mem.observer.local.turn_topic import asked_title, topics_of
 from claude_mem.store.forgetting import Selection
 from claude_mem.title_rules import Topic, with_topics, without_topics
 from claude_mem.types import BRANCH, Turn, TurnEvent
@@ -165,7 +165,8 @@ def titles_of(of: Turn) -> list[str | None]:
 def test_a_doubtful_title_gets_a_topic_and_a_repeated_one_is_still_known() -> None:
     of = turn_from(edit(), stop(ANSWER), prompt=QUESTION)
     assert titles_of(of) == [f"{EDITED} [asked: {QUESTION}]"]
-    assert titles_of(replace(of, recent_memories=(f"{EDITED} [branch: warm light]",))) == []
+    known = replace(of, recent_memories=(f"{EDITED} [branch: warm light]",))
+    assert titles_of(known) == [f"Changed light.py [asked: {QUESTION}]"]
 
 
 def test_a_topic_is_forgotten_with_its_turn_and_no_other_turn_has_it(story: Story) -> None:
@@ -181,3 +182,53 @@ def test_a_topic_is_forgotten_with_its_turn_and_no_other_turn_has_it(story: Stor
     token = story.store.preview_forgetting(selection).token
     story.store.forget(selection, token).result()
     assert story.column("SELECT title FROM observations") == titles[1:]
+
+
+def asked(request: str) -> str:
+    return asked_title(collect_evidence(turn(prompt=request)).request)
+
+
+@pytest.mark.parametrize(
+    ("request_text", "title"),
+    [
+        ("ok, and question: does `dim()` close the relay of the pier?",
+         "Asked: does `dim()` close the relay of the pier?"),
+        ("Go on. Can we make the Harbour lamp accept warm and cold filaments?",
+         "Asked: Can we make the Harbour lamp accept warm and cold filaments?"),
+        ("we should dim lanterns whenever herring boats pass the northern pier at dusk.",
+         "Asked: we should dim lanterns whenever herring boats pass the northern pier at dusk"),
+    ],
+)  # fmt: skip
+def test_a_request_that_is_clear_alone_can_be_a_title(request_text: str, title: str) -> None:
+    assert asked(request_text) == title
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        "", "Go on", "does this close the relay of `pier.py`?", "can you dim `relay.py` again?",
+        "I just saw that `dim()` closes the relay of the pier", "commit `relay.py`",
+        "In terms of lanterns, herring, boats, dusk, northern piers and relays",
+        "does https://harbour.example/relay.py close the relay of the pier?",
+        "/dim the relay of `pier.py`", "should `dim() close the relay of the pier?",
+        "does option 2 close the relay of `pier.py`?", "dim `relay.py` of the pier, " * 9,
+        "Should I dim `relay.py` of the northern pier?",
+    ],
+)  # fmt: skip
+def test_a_request_that_needs_its_conversation_is_no_title(request_text: str) -> None:
+    assert asked(request_text) == ""
+
+
+def test_a_turn_without_a_clear_answer_is_told_by_what_was_asked() -> None:
+    question = "Why does `dim()` close the relay of the northern pier?"
+    answer = "It does so since " + "the fuse of it is the same as that of the other one, " * 12
+    of = turn_from(edit(old="a", new=" a"), stop(answer), prompt=question)
+    assert titles_of(of) == [f"Asked: {question} [files: light.py]"]
+    assert titles_of(replace(of, prompt="And now?")) != titles_of(of)
+
+
+def test_a_turn_whose_edits_nobody_described_is_told_by_its_files_and_what_was_asked() -> None:
+    asked = "The harbour lamp flickers, I think."
+    of = turn_from(edit(old="a\n" * 40, new="b\n" * 40), stop("Done."), prompt=asked)
+    assert titles_of(of) == [f"Changed light.py [asked: {asked}]"]
+    assert titles_of(replace(of, prompt="Go on")) == []

@@ -41,9 +41,10 @@ from claude_mem.observer.local.selection import (
     select_passages,
     tells_stopped_commit,
 )
+from claude_mem.observer.local.title_statements import says_nothing_lasting
 from claude_mem.observer.local.titles import TITLES
 from claude_mem.observer.local.tool_uses import Failure, FileWork
-from claude_mem.observer.local.turn_topic import topics_of
+from claude_mem.observer.local.turn_topic import REASONS, asked_title, topics_of
 from claude_mem.observer.local.user_rules import find_rules, proposed_rules, rule_title
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import QUESTION_MARKS, shorten
@@ -105,9 +106,8 @@ PREFERENCE = "preference"  # the concept of a rule of the user
 def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     detail = DETAILS[verbosity]
     scored = score_turn(turn, detail)
-    title, needs_topic = choose_title(scored)
+    title, topics = title_with_topics(turn, scored)
     passages = select_passages(scored, title, detail)
-    topics = topics_of(turn, scored.evidence, title) if needs_topic else ()
     observations = build_observations(scored, passages, title, topics)
     observed = "\n".join(observation.text for observation in observations)
     summary = build_summary(scored, passages, title, observed)
@@ -131,22 +131,29 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     return with_outside_words(turn, distillate)
 
 
-class ChosenTitle(NamedTuple):
+class TitleChoice(NamedTuple):
     text: str
     needs_topic: bool = False  # it may not be understood without what the turn was about
+    needs_reason: bool = False  # it says nothing without why
 
 
-def choose_title(scored: ScoredTurn) -> ChosenTitle:
+def title_with_topics(turn: Turn, scored: ScoredTurn) -> tuple[str, Sequence[Topic]]:
     """The first title that no previous turn of the session has; empty if there is none."""
     first_lines = (text.partition("\n")[0] for text in scored.recent_memories)
     previous = {without_topics(line).lower() for line in first_lines}
-    choices = _by_clarity(scored) if scored.is_english else map(ChosenTitle, _by_structure(scored))
-    unused = (each for each in choices if each.text and each.text.lower() not in previous)
-    return next(unused, ChosenTitle(""))
+    choices = _by_clarity(scored) if scored.is_english else map(TitleChoice, _by_structure(scored))
+    for choice in choices:
+        if not choice.text or choice.text.lower() in previous:
+            continue
+        topics = topics_of(turn, scored.evidence, choice.text) if choice.needs_topic else ()
+        if not choice.needs_reason or any(topic.kind in REASONS for topic in topics):
+            return choice.text, topics
+    return "", ()
 
 
-def _by_clarity(scored: ScoredTurn) -> Iterator[ChosenTitle]:
-    """The clear ones, what the edits tell, plans, new files; of edits the clearest at least.
+def _by_clarity(scored: ScoredTurn) -> Iterator[TitleChoice]:
+    """The clear ones, what the edits tell, plans, new files, the request; of edits the clearest at
+    least.
 
     A clause that names nothing is taken only where no other one is clear."""
     evidence = scored.evidence
@@ -160,17 +167,21 @@ def _by_clarity(scored: ScoredTurn) -> Iterator[ChosenTitle]:
     sure = [each for each in clear if each.is_surely_clearer_than(least)]
     for each in (*sure, *clear):
         yield _chosen(each)._replace(text=titles.after_file(each.title, files))
-    yield ChosenTitle(titles.from_edits(files), needs_topic=True)
-    yield ChosenTitle(titles.from_plan(evidence.request.plan_title))
-    yield ChosenTitle(titles.of_created_files(files), needs_topic=True)
+    yield TitleChoice(titles.from_edits(files), needs_topic=True)
+    plan = titles.from_plan(evidence.request.plan_title)
+    if not says_nothing_lasting(plan, has_edits=bool(files)):
+        yield TitleChoice(plan)
+    yield TitleChoice(titles.of_created_files(files), needs_topic=True)
+    yield TitleChoice(asked_title(evidence.request), needs_topic=True)
     if files:
         yield from map(_chosen, sorted(ranked, key=lambda each: -each.clarity))
+        yield TitleChoice(titles.of_changed_files(files), needs_topic=True, needs_reason=True)
 
 
-def _chosen(ranked: RankedTitle) -> ChosenTitle:
+def _chosen(ranked: RankedTitle) -> TitleChoice:
     """What was written as a title needs no topic if it names something."""
     text = ranked.title.text
-    return ChosenTitle(text, not (is_written_as_title(ranked.title) and has_name(text)))
+    return TitleChoice(text, not (is_written_as_title(ranked.title) and has_name(text)))
 
 
 def _by_structure(scored: ScoredTurn) -> Iterator[str]:

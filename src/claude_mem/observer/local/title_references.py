@@ -15,10 +15,10 @@ from claude_mem.title_rules import word_set
 # Things that every program or text has: which one, the text before has told.
 _THINGS = word_set(
     "approach artifact block branch call caller case check class code column command comment"
-    " condition entry error example failure field file flag function handler heading helper image"
-    " key label line list literal logic loop message method modal name output page paragraph"
-    " parameter pattern result row script section sentence snippet statement string struct"
-    " rest suite test text title type value variable violation warning wrapper"
+    " condition cost entry error example failure field file flag function handler heading helper"
+    " image impact key label line list literal logic loop message method modal name output overhead"
+    " page paragraph parameter pattern result row script section sentence snippet statement string"
+    " struct rest suite test text title type value variable violation warning wrapper"
 )
 _MODIFIERS = word_set(
     "actual affected current correct different entire error existing failing first generated last"

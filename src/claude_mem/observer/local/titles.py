@@ -21,6 +21,7 @@ from claude_mem.observer.local.title_signs import (
     refers_outside,
     without_label,
 )
+from claude_mem.observer.local.title_statements import says_nothing_lasting
 from claude_mem.observer.local.tool_uses import FileWork, file_name
 from claude_mem.title_rules import (
     count_words,
@@ -379,7 +380,8 @@ def with_subject(
 def _named(
     candidate: TitleCandidate, subject: str, *, has_edits: bool, is_english: bool
 ) -> Iterator[TitleCandidate]:
-    if (title := _checked(candidate, is_english=is_english)) is None:
+    title = _checked(candidate, has_edits=has_edits, is_english=is_english)
+    if title is None:
         return
     if not is_english:
         yield title
@@ -419,7 +421,9 @@ def _names_its_place(text: str, subject: str) -> bool:
     return definite is not None and definite[1].lower() in name and name in text.lower()
 
 
-def _checked(candidate: TitleCandidate, *, is_english: bool) -> TitleCandidate | None:
+def _checked(
+    candidate: TitleCandidate, *, has_edits: bool, is_english: bool
+) -> TitleCandidate | None:
     if candidate.is_question and not candidate.names:
         return None
     is_spoken = candidate.source in SPOKEN
@@ -432,6 +436,11 @@ def _checked(candidate: TitleCandidate, *, is_english: bool) -> TitleCandidate |
         return None
     if is_english and is_spoken and (refers_outside(text) or only_labels(text)):
         return None
+    is_written = candidate.source in ("commit", "pull request")
+    if is_english and not is_written:
+        said = (candidate.text, text)  # perhaps without its label: "Left alone: …"
+        if any(says_nothing_lasting(each, has_edits=has_edits) for each in said):
+            return None
     if is_english:
         return None if addresses_someone(text) else candidate._replace(text=text)
     has_subject = names_subject(text, is_english=False)

@@ -1,4 +1,4 @@
-"""What a turn was about, for a title that may not be understood without it.
+"""What a turn was about, for a title that may not be understood without it, or in place of one.
 
 Whoever reads a title alone knows neither the question nor the place. The first of these that says
 something tells why: the plan, what the user asked, the branch; and where, if the title names no
@@ -17,12 +17,25 @@ from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.evidence import TurnEvidence, UserRequest
 from claude_mem.observer.local.markdown import sentences
 from claude_mem.observer.local.selection import COLONS
+from claude_mem.observer.local.title_signs import is_anchored
 from claude_mem.observer.local.tool_uses import file_name
 from claude_mem.text import QUESTION_MARKS, one_line, shorten
-from claude_mem.title_rules import Topic, TopicKind, is_balanced, names_in, specific_words
+from claude_mem.title_rules import (
+    NAME,
+    PREPOSITIONS,
+    Topic,
+    TopicKind,
+    is_balanced,
+    is_complete,
+    names_in,
+    specific_words,
+)
 from claude_mem.types import BRANCH, Turn
 
+REASONS: tuple[TopicKind, ...] = ("plan", "asked")
 LONGEST_TOPIC, READ_REQUEST = 90, 400
+ASKED = "Asked"
+FEWEST_WITHOUT_NAME, FEWEST_WITH_PLAIN_NAME = 6, 4  # specific words of a request as a title
 FEWEST_SPECIFIC = 3  # words of a request without a name
 FEWEST_BESIDE_NAME = 2
 FEWEST_BESIDE_STAND_IN = 4  # "why is it dark?" needs the turn before
@@ -36,6 +49,19 @@ _OF_CLIENT = re.compile(
 _IDENTIFIER = re.compile(r"[a-z][A-Z]|[A-Za-z][-_./][A-Za-z]|[A-Z][a-z]+[A-Z]")
 SHORTEST_IDENTIFIER = 6
 _STAND_IN = AnyCase(r"\b(?:here|it|one|ones|that|them|there|these|this|those)\b")
+# Before a request: "ok, and question: why is the lamp dark?"
+_LEAD = re.compile(
+    r"^(?:(?:also|and|but|go ahead and|no|ok(?:ay)?|question|so|then|wait|yes)\b"
+    r"[\s,:.!-]{1,3}){1,3}",
+    re.IGNORECASE,
+)
+# What only the conversation knows, and what happened to who asks.
+_NOT_ALONE = AnyCase(
+    r"\b(?:again|here|it|it's|its|ones?|them|these|they|things?|this|those|yesterday"
+    r"|the same|as (?:before|defined|described|discussed)|(?:option|point|step) \w{1,2}"
+    r"|i'm|i've|i (?:am|feel|got|have|just|think))\b"
+    r"|^(?:that\b|[/<{\[])"
+)
 _ADDRESS, _ADDRESSES = "://", re.compile(r"\w+://\S*")
 _LIST_MARK = re.compile(r"^(?:[-*•]|\d{1,2}[.)])\s+")
 # Made by a bot, or for no purpose but to be one: "dependabot/…", "claude/brave-otter-3fa901".
@@ -49,7 +75,7 @@ _BRANCH_SEPARATOR = re.compile(r"[\W_]+")
 def topics_of(turn: Turn, evidence: TurnEvidence, title: str) -> tuple[Topic, ...]:
     """At most why and where; empty where nothing is known that the title does not say."""
     told = content_words(title)
-    reason = next((each for each in _reasons(turn, evidence) if _is_new(each, told)), None)
+    reason = next((each for each in _reasons(turn, evidence, title) if _is_new(each, told)), None)
     topics = [reason] if reason else []
     if reason:
         told |= content_words(reason.text)
@@ -59,14 +85,38 @@ def topics_of(turn: Turn, evidence: TurnEvidence, title: str) -> tuple[Topic, ..
     return tuple(topics)
 
 
+def asked_title(request: UserRequest) -> str:
+    """For a turn of which nothing else is clear alone: a request that says what it is about."""
+    line = request.text.strip().partition("\n")[0][:READ_REQUEST]
+    asked = (_LEAD.sub("", sentence, count=1).rstrip(".") for sentence in sentences(line))
+    titles_of_request = (f"{ASKED}: {_topic('asked', text).text}" for text in asked)
+    return next(filter(_is_clear_request, titles_of_request), "")
+
+
+def _is_clear_request(title: str) -> bool:
+    asked = title.removeprefix(f"{ASKED}: ")
+    if _NOT_ALONE.search(asked) or _ADDRESS in asked or _starts_with_preposition(asked):
+        return False
+    if not is_complete(title, is_english=True):
+        return False
+    if names_in(asked) and len(specific_words(NAME.sub(" ", asked))) >= FEWEST_BESIDE_NAME:
+        return True
+    fewest = FEWEST_WITH_PLAIN_NAME if is_anchored(asked) else FEWEST_WITHOUT_NAME
+    return len(specific_words(asked)) >= fewest
+
+
+def _starts_with_preposition(text: str) -> bool:
+    return text.partition(" ")[0].lower() in PREPOSITIONS
+
+
 def _is_new(topic: Topic, told: frozenset[str]) -> bool:
     is_short = 0 < len(topic.text) <= LONGEST_TOPIC
     return is_short and novelty(content_words(topic.text), told) >= LEAST_NEW
 
 
-def _reasons(turn: Turn, evidence: TurnEvidence) -> Iterator[Topic]:
+def _reasons(turn: Turn, evidence: TurnEvidence, title: str) -> Iterator[Topic]:
     yield _topic("plan", titles.from_plan(evidence.request.plan_title))
-    if not turn.is_client_message:
+    if not (turn.is_client_message or title.startswith(f"{ASKED}: ")):
         yield _topic("asked", _request_in(evidence.request))
     for event in turn.events:
         if event.kind == BRANCH:
