@@ -181,6 +181,10 @@ def test_deleting_a_session_ends_its_client(observing: Home, api: FakeApi) -> No
     assert observing.rows("SELECT status FROM refinements") == [{"status": "held"}]
 
 
+def observer_transcripts(projects: Path) -> list[Path]:
+    return [path for path in paths_below(projects) if path.parent.name.endswith("-observer")]
+
+
 @needs_client
 def test_the_observer_leaves_no_trace_in_the_users_project_or_resume_list(
     observing: Home, api: FakeApi
@@ -205,7 +209,7 @@ def test_the_observer_leaves_no_trace_in_the_users_project_or_resume_list(
     # What `claude --continue` takes up in the project is still the user's own.
     assert client.ask_session_id("And now?", "--continue") == session
     home.hook(session_end())
-    wait_until(lambda: not list(projects.glob("*-observer/*")), "the end of its transcripts")
+    wait_until(lambda: not observer_transcripts(projects), "the end of its transcripts")
     assert observers(home) == ["claude"]  # its own prompts were never captured
     assert len(home.rows("SELECT * FROM sdk_sessions")) == 1
 

@@ -1,6 +1,7 @@
 """How often the worker wakes up: counted, not timed."""
 
 import asyncio
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,15 @@ def cycles(home: Home) -> int:
 
 @pytest.fixture
 def quiet(home: Home) -> Home:
-    """A worker that has done what a start brings with it."""
+    """A worker that has done what a start brings with it, housekeeping last."""
+    unfinished = home.layout.spool / ".1-1"
+    unfinished.parent.mkdir(parents=True, exist_ok=True)
+    unfinished.touch()
+    os.utime(unfinished, (0, 0))
     home.start_worker()
     home.hook(prompt(session_id="s1"))
     home.wait_settled()
+    wait_until(lambda: not unfinished.exists(), "the first housekeeping")
     previous = [-1]
 
     def is_quiet() -> bool:

@@ -56,6 +56,7 @@ OpenTeam = Callable[["Worker"], JoinedTeam | None]
 
 START_SECONDS = 10.0
 SAFETY_SCAN_SECONDS = 60.0
+FIRST_HOUSEKEEPING_SECONDS = 3.0  # after the start: whoever waits for the worker comes first
 RETRY_SECONDS = 5.0
 
 
@@ -126,7 +127,7 @@ class Worker:
         self.open_team: OpenTeam = lambda worker: None  # the process sets it
         self.team: JoinedTeam | None = None
         self.housekeeping.on_interrupted = self.announcer.session_changed
-        self._housekeeping_at = 0
+        self._housekeeping_due = clock() + int(FIRST_HOUSEKEEPING_SECONDS * 1000)
         self._backup: asyncio.Task[None] | None = None
         self._applying = asyncio.Lock()
         self._started = asyncio.Event()
@@ -280,8 +281,8 @@ class Worker:
         self.background_distilling.start_if_due()
         if self.team is not None:
             self.team.start_if_due()
-        if self.clock() - self._housekeeping_at >= SAFETY_SCAN_SECONDS * 1000:
-            self._housekeeping_at = self.clock()
+        if self.clock() >= self._housekeeping_due:
+            self._housekeeping_due = self.clock() + int(SAFETY_SCAN_SECONDS * 1000)
             await self._run_housekeeping()
 
     async def _run_housekeeping(self) -> None:
@@ -353,13 +354,12 @@ class Worker:
 
     def _pause(self) -> float:
         moments = (
+            self._housekeeping_due,
             self.store.next_due(),
             self.refiner.next_due(),
             self.team.next_due() if self.team is not None else None,
         )
-        due = min((moment for moment in moments if moment is not None), default=None)
-        if due is None:
-            return SAFETY_SCAN_SECONDS
+        due = min(moment for moment in moments if moment is not None)
         return min(SAFETY_SCAN_SECONDS, max(0.01, (due - self.clock()) / 1000))
 
 
