@@ -13,8 +13,7 @@ import pytest
 from claude_mem.cli.demo import payloads
 from claude_mem.recall.fence import OUTSIDE_MARK
 from claude_mem.store import Store
-from claude_mem.store.forgetting import Selection
-from claude_mem.store.trash import Forgotten
+from claude_mem.store.forgetting import Forgotten, Selection
 from tests.api import open_api
 from tests.conftest import Home
 from tests.exports import SECRET, dump, restored, sound

@@ -1,5 +1,5 @@
-"""What a hook prints that the worker must answer: the context of SessionStart, the hint of a prompt
-or of a tool, asked for over the worker's Unix socket.
+"""What a hook prints: the context of SessionStart, the hint of a prompt or of a tool, which it asks
+of the worker over its Unix socket. The worker makes the same lines (`answer_line`).
 
 The worker stores a rendered context as a JSON string literal, so that the hook can print it without
 a JSON encoder when no worker responds. In a directory for which none was rendered, such as a new
@@ -21,7 +21,7 @@ POLL_SECONDS = 0.02
 
 PAUSED = b"recording is paused, this session is not recorded; to resume: claude-mem resume"
 _PLAIN = b'{"continue":true,"suppressOutput":true'
-_START = b'{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":'
+_CONTEXT = b',"hookSpecificOutput":{"hookEventName":"%s","additionalContext":%s}'
 # The transcript of a resumed or forked session already contains its context.
 _WITH_CONTEXT = (b'"source":"resume"', b'"source":"fork"')
 
@@ -48,12 +48,17 @@ def context_line(
     if response is not None:
         return response
     context = _rendered(data_dir, project_dir, payload)
-    message = _message(data_dir, is_paused)
-    if caller != b"claude":
+    return answer_line(caller, b"SessionStart", context, _message(data_dir, is_paused))
+
+
+def answer_line(dialect: bytes, event: bytes, context: bytes, message: bytes) -> bytes:
+    """`context` and `message` are JSON strings with their quotes, or empty. No two agents take
+    quite the same JSON."""
+    if dialect not in (b"claude", b"http"):
         from claude_mem.hook import other_agents
 
-        return other_agents.line(caller, b"SessionStart", context, message)
-    line = _START + context + b"}" if context else _PLAIN
+        return other_agents.line(dialect, event, context, message)
+    line = _PLAIN + (_CONTEXT % (event, context) if context else b"")
     return line + (b',"systemMessage":' + message if message else b"") + b"}"
 
 

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claude_mem.store import editing, trash
+from claude_mem.store import editing, tombstones
 from claude_mem.store.memories import CLIENT_FILE, Origin, save_observation
 from claude_mem.store.projects import ensure_project, project_by_key
 from claude_mem.store.saved_memories import session_of_saved
@@ -83,7 +83,7 @@ def _add(
     file: NoteMemory,
     ms: int,
 ) -> bool:
-    if trash.is_forgotten_turn(connection, prompt_id):
+    if tombstones.is_forgotten_turn(connection, prompt_id):
         return False
     session = session_of_saved(connection, project_id, directory, ms)
     number = connection.execute(

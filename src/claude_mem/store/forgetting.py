@@ -1,7 +1,8 @@
 """Forgetting: rows move out of their tables, so that no query has to filter them.
 
-They are kept in the trash until undo restores them or they expire, or are removed for good.
-Tombstones (also `trash.py`) and sealed turns keep them from being recorded again; both remain.
+They are kept in the trash until undo restores them (`undo_forgetting.py`) or they expire, or are
+removed for good (`hard_forgetting.py`). Tombstones and sealed turns keep them from being recorded
+again; both remain.
 """
 
 import hashlib
@@ -9,13 +10,17 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from claude_mem.errors import BadInput
+from claude_mem.store import tombstones
+from claude_mem.store.hard_forgetting import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
-from claude_mem.store.trash import Forgotten, Trash, erase, find_forgotten
+from claude_mem.store.tombstones import TombstoneKind
 from claude_mem.text import one_line, shorten
+from claude_mem.types import Project
 
 EXAMPLES = 20
 _EXAMPLE_CHARS = 100
@@ -46,6 +51,17 @@ class Preview:
     @property
     def is_empty(self) -> bool:
         return not any(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """One forgetting, which can be undone until it expires, unless it was erased."""
+
+    token: str
+    counts: dict[str, int]
+    at_epoch: int
+    projects: tuple[Project, ...] = field(default=())
+    is_erased: bool = False
 
 
 # Preview
@@ -140,6 +156,90 @@ def _examples(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> Iter
         for identity, text in rows:
             line = shorten(one_line(text or ""), _EXAMPLE_CHARS)
             yield f"{mark}{identity} {line}".rstrip()
+
+
+# The trash
+
+
+@dataclass(frozen=True, slots=True)
+class Trash:
+    """The rows of one forgetting, in the order in which undo restores them, and its tombstones."""
+
+    connection: sqlite3.Connection
+    id: int
+    now_ms: int
+
+    @classmethod
+    def open(
+        cls, connection: sqlite3.Connection, token: str, counts: dict[str, int], now_ms: int
+    ) -> "Trash":
+        cursor = connection.execute(
+            "INSERT INTO forgotten (token, at_epoch, counts) VALUES (?, ?, ?)",
+            (token, now_ms, json.dumps(counts)),
+        )
+        return cls(connection, int(cursor.lastrowid or 0), now_ms)
+
+    def keep(self, table: str, column: str, ids: Sequence[int]) -> list[sqlite3.Row]:
+        """Saves rows, which the caller then deletes."""
+        rows = self.connection.execute(
+            f"SELECT * FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(ids)),),
+        ).fetchall()
+        self.put(table, "gone", [dict(row) for row in rows])
+        return rows
+
+    def change(self, table: str, rows: Sequence[sqlite3.Row], **new: object) -> None:
+        """Changes columns of rows that stay, and saves the old values."""
+        self.put(table, "changed", [
+            {"id": row["id"], **{name: row[name] for name in new}} for row in rows
+        ])  # fmt: skip
+        changes = ", ".join(f"{name} = :{name}" for name in new)
+        self.connection.executemany(
+            f"UPDATE {table} SET {changes} WHERE id = :id",
+            [{"id": row["id"], **new} for row in rows],
+        )
+
+    def put(self, table: str, kind: str, rows: list[dict[str, Any]]) -> None:
+        self.connection.executemany(
+            "INSERT INTO forgotten_rows (forgotten_id, of_table, kind, content)"
+            " VALUES (?, ?, ?, ?)",
+            [(self.id, table, kind, json.dumps(row)) for row in rows],
+        )
+
+    def add_tombstones(self, kind: TombstoneKind, keys: Iterable[str]) -> None:
+        tombstones.add(self.connection, self.id, kind, keys, self.now_ms)
+
+
+def find_forgotten(connection: sqlite3.Connection, token: str) -> Forgotten | None:
+    """Also one that was erased."""
+    return next((entry for entry in _entries(connection) if entry.token == token), None)
+
+
+def all_forgotten(connection: sqlite3.Connection) -> list[Forgotten]:
+    """What can still be undone, the latest first."""
+    return [entry for entry in _entries(connection) if not entry.is_erased]
+
+
+def _entries(connection: sqlite3.Connection) -> list[Forgotten]:
+    entries = []
+    for row in connection.execute("SELECT * FROM forgotten ORDER BY id DESC").fetchall():
+        projects = connection.execute(
+            "SELECT content FROM forgotten_rows WHERE forgotten_id = ? AND of_table = 'projects'"
+            " ORDER BY id",
+            (row["id"],),
+        )
+        values = (json.loads(content) for (content,) in projects)
+        entries.append(
+            Forgotten(row["token"], json.loads(row["counts"]), row["at_epoch"],
+                      tuple(Project(project["key"], project["name"]) for project in values),
+                      bool(row["erased"]))
+        )  # fmt: skip
+    return entries
+
+
+def expire(connection: sqlite3.Connection, before_ms: int) -> int:
+    """Deletes for good what was forgotten before; returns how many times that was."""
+    return connection.execute("DELETE FROM forgotten WHERE at_epoch < ?", (before_ms,)).rowcount
 
 
 # Forgetting

@@ -11,7 +11,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from claude_mem.store import editing, memories, sessions, trash, turn_records, waiting_turns
+from claude_mem.store import editing, memories, sessions, tombstones, turn_records, waiting_turns
 from claude_mem.store.clock import iso
 from claude_mem.store.memories import with_sources
 from claude_mem.store.turns import (
@@ -121,9 +121,9 @@ def _is_forgotten(connection: sqlite3.Connection, past: PastSession) -> bool:
     if not past.turns or sessions.find_session(connection, past.session_id) is not None:
         return False
     return (
-        trash.is_forgotten_session(connection, past.session_id)
-        or trash.is_forgotten_project(connection, past.project.key, past.started_ms)
-        or all(trash.is_forgotten_turn(connection, turn.prompt_id) for turn in past.turns)
+        tombstones.is_forgotten_session(connection, past.session_id)
+        or tombstones.is_forgotten_project(connection, past.project.key, past.started_ms)
+        or all(tombstones.is_forgotten_turn(connection, turn.prompt_id) for turn in past.turns)
     )
 
 
@@ -132,14 +132,14 @@ def _is_forgotten_turn(
 ) -> bool:
     if existing is not None:
         return bool(existing["sealed"])
-    return trash.is_forgotten_turn(connection, turn.prompt_id)
+    return tombstones.is_forgotten_turn(connection, turn.prompt_id)
 
 
 def _may_reveal_forgotten(
     connection: sqlite3.Connection, session_id: int, past: PastSession
 ) -> bool:
     """Whether the titles may: they are those of the whole file, of which this is a part."""
-    return trash.has_sealed_turn(connection, session_id) or trash.is_any_forgotten_turn(
+    return tombstones.has_sealed_turn(connection, session_id) or tombstones.is_any_forgotten_turn(
         connection, past.prompt_ids
     )
 

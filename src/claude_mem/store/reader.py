@@ -31,7 +31,6 @@ from claude_mem.store import (
     sessions,
     spending,
     team_tables,
-    trash,
     turn_records,
     turns,
     waiting_turns,
@@ -314,13 +313,13 @@ class StoreReader(ViewerReader):
     def sessions_of(self, selection: forgetting.Selection) -> list[int]:
         return self.read(lambda c: forgetting.sessions_of(c, selection))
 
-    def find_forgotten(self, token: str) -> trash.Forgotten | None:
+    def find_forgotten(self, token: str) -> forgetting.Forgotten | None:
         """Also if it cannot be undone."""
-        return self.read(lambda c: trash.find_forgotten(c, token))
+        return self.read(lambda c: forgetting.find_forgotten(c, token))
 
-    def forgotten(self) -> list[trash.Forgotten]:
+    def forgotten(self) -> list[forgetting.Forgotten]:
         """What can still be undone, the latest first."""
-        return self.read(trash.all_forgotten)
+        return self.read(forgetting.all_forgotten)
 
     def session_state(
         self, content_session_id: str, prompt_id: str | None

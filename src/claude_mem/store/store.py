@@ -32,8 +32,8 @@ from claude_mem.store import (
     saved_memories,
     sessions,
     spending,
-    trash,
     turns,
+    undo_forgetting,
     waiting_turns,
 )
 from claude_mem.store.change_counters import ChangeCounts
@@ -431,17 +431,17 @@ class Store(StoreReader):
 
     def forget(
         self, selection: forgetting.Selection, token: str, *, hard: bool = False
-    ) -> "Future[trash.Forgotten]":
+    ) -> "Future[forgetting.Forgotten]":
         """`token` is that of the preview. `hard`: for good; to be followed by `scrub`."""
         return self.write(
             lambda c: forgetting.forget(c, selection, token, self._clock(), hard=hard)
         )
 
-    def undo_forgetting(self, token: str | None = None) -> "Future[trash.Forgotten]":
-        return self.write(lambda c: trash.undo(c, token))
+    def undo_forgetting(self, token: str | None = None) -> "Future[forgetting.Forgotten]":
+        return self.write(lambda c: undo_forgetting.undo(c, token))
 
     def expire_forgotten(self, before_ms: int) -> "Future[int]":
-        return self.write(lambda c: trash.expire(c, before_ms))
+        return self.write(lambda c: forgetting.expire(c, before_ms))
 
     def begin_merge(self) -> "Future[None]":
         return self.write(merge.begin)

@@ -16,7 +16,7 @@ from claude_mem.store.memories import recent_memories
 from claude_mem.store.message_parents import find_parent
 from claude_mem.store.queue import JOBS, QUEUES
 from claude_mem.store.sessions import end_session, ensure_session, revive
-from claude_mem.store.trash import is_forgotten_session
+from claude_mem.store.tombstones import is_forgotten_session
 from claude_mem.store.turn_records import dump_parts, parse_parts
 from claude_mem.types import (
     CLOSING,

@@ -7,7 +7,7 @@ from claude_mem.config import Layout
 from claude_mem.errors import NotFound
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock, now_ms
-from claude_mem.store.trash import Forgotten
+from claude_mem.store.forgetting import Forgotten
 from claude_mem.store.turns import Recorded
 from claude_mem.text import shorten
 from claude_mem.types import PROMPT, SESSION_END, Distillate, Event, Json, Project, Turn

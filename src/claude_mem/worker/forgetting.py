@@ -20,8 +20,7 @@ from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, search
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import Store, StoreReader
-from claude_mem.store.forgetting import Preview, Selection
-from claude_mem.store.trash import Forgotten
+from claude_mem.store.forgetting import Forgotten, Preview, Selection
 from claude_mem.types import Project
 from claude_mem.worker.contexts import Contexts, clear_contexts, remove_rendered
 

@@ -18,9 +18,9 @@ from claude_mem.store.insert_row import insert_row
 from claude_mem.store.migrations import missing_migrations
 from claude_mem.store.queue import JOBS
 from claude_mem.store.sessions import MANUAL, register_memory_session
+from claude_mem.store.tombstones import is_forgotten_session
 from claude_mem.store.transfer.export_reader import Row
 from claude_mem.store.transfer.tables import BY_NAME, Table
-from claude_mem.store.trash import is_forgotten_session
 
 Outcome = Literal["added", "existing", "private", "forgotten", "refused"]
 Values = dict[str, Any]

@@ -18,8 +18,8 @@ from claude_mem.store.sessions import (
     insert_session,
     register_memory_session,
 )
+from claude_mem.store.tombstones import is_forgotten_session
 from claude_mem.store.transfer.typescript.sessions import LegacySession, LegacyTurn
-from claude_mem.store.trash import is_forgotten_session
 from claude_mem.store.turns import NewTurn, insert_turn
 from claude_mem.types import Project
 
