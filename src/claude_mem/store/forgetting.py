@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from claude_mem.errors import BadInput
-from claude_mem.store import tombstones
 from claude_mem.store.hard_forgetting import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
@@ -207,7 +206,11 @@ class Trash:
         )
 
     def add_tombstones(self, kind: TombstoneKind, keys: Iterable[str]) -> None:
-        tombstones.add(self.connection, self.id, kind, keys, self.now_ms)
+        self.connection.executemany(
+            "INSERT OR IGNORE INTO tombstones (kind, key, forgotten_id, at_epoch)"
+            " VALUES (?, ?, ?, ?)",
+            [(kind, key, self.id, self.now_ms) for key in keys],
+        )
 
 
 def find_forgotten(connection: sqlite3.Connection, token: str) -> Forgotten | None:

@@ -26,9 +26,9 @@ from claude_mem.store import (
     project_assignments,
     projects,
     queue,
+    record_retention,
     refine_requests,
     refinements,
-    retention,
     saved_memories,
     sessions,
     spending,
@@ -132,12 +132,12 @@ class Store(StoreReader):
     def retire_raw_events(self, before_ms: int, keep_bytes: int) -> "Future[int]":
         def work(connection: sqlite3.Connection) -> int:
             refinements.expire_kept(connection, before_ms, keep_bytes)
-            return retention.retire_raw_events(connection, before_ms, keep_bytes)
+            return record_retention.retire_raw_events(connection, before_ms, keep_bytes)
 
         return self.write(work)
 
     def trim_records(self, before_ms: int, keep_bytes: int) -> "Future[int]":
-        return self.write(lambda c: retention.trim_records(c, before_ms, keep_bytes))
+        return self.write(lambda c: record_retention.trim_records(c, before_ms, keep_bytes))
 
     def save_hint(
         self, content_session_id: str, project_id: int, lines: Sequence[given_hints.GivenLine]

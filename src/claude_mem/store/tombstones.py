@@ -8,23 +8,10 @@ forgotten for good are only hashes, so that the database does not even name the 
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 TombstoneKind = Literal["project", "session", "turn"]
-
-
-def add(
-    connection: sqlite3.Connection,
-    forgotten_id: int,
-    kind: TombstoneKind,
-    keys: Iterable[str],
-    now_ms: int,
-) -> None:
-    connection.executemany(
-        "INSERT OR IGNORE INTO tombstones (kind, key, forgotten_id, at_epoch) VALUES (?, ?, ?, ?)",
-        [(kind, key, forgotten_id, now_ms) for key in keys],
-    )
 
 
 def hash_keys(connection: sqlite3.Connection, forgotten_id: int) -> None:

@@ -22,6 +22,7 @@ from claude_mem.observer.local.evidence import (
     UserRequest,
     short_request,
 )
+from claude_mem.observer.local.lasting_titles import says_nothing_lasting
 from claude_mem.observer.local.markdown import MessagePassage, passages_in, sentences
 from claude_mem.observer.local.proposed_facts import (
     find_obstacles,
@@ -41,7 +42,6 @@ from claude_mem.observer.local.selection import (
     select_passages,
     tells_stopped_commit,
 )
-from claude_mem.observer.local.title_statements import says_nothing_lasting
 from claude_mem.observer.local.titles import TITLES
 from claude_mem.observer.local.tool_uses import Failure, FileWork
 from claude_mem.observer.local.turn_topic import REASONS, asked_title, topics_of

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, get_args
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.clause_grammar import has_predicate, is_proposal, tells_means
 from claude_mem.observer.local.empty_phrases import is_empty_phrase, without_opening
+from claude_mem.observer.local.lasting_titles import says_nothing_lasting
 from claude_mem.observer.local.markdown import sentences, width, without_markup
 from claude_mem.observer.local.title_references import refers_to_unnamed
 from claude_mem.observer.local.title_signs import (
@@ -21,7 +22,6 @@ from claude_mem.observer.local.title_signs import (
     refers_outside,
     without_label,
 )
-from claude_mem.observer.local.title_statements import says_nothing_lasting
 from claude_mem.observer.local.tool_uses import FileWork, file_name
 from claude_mem.title_rules import (
     count_words,

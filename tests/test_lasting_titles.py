@@ -2,7 +2,7 @@
 
 import pytest
 
-from claude_mem.observer.local.title_statements import says_nothing_lasting
+from claude_mem.observer.local.lasting_titles import says_nothing_lasting
 from claude_mem.observer.local.titles import TitleCandidate, TitleSource, with_subject
 
 
