@@ -301,6 +301,7 @@ def _bind_socket(layout: Layout) -> socket.socket:
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     bound.bind(layout.socket.name)
     layout.socket.chmod(0o600)
+    bound.listen(64)  # whoever reads the worker's state can connect, though nobody answers yet
     return bound
 
 

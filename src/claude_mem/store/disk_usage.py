@@ -49,10 +49,13 @@ def _part_of(table: str) -> str:
 
 
 def size_of(path: Path) -> int:
-    """Of a file, or of all files in a directory."""
-    if path.is_dir():
-        return sum(size_of(inner) for inner in path.iterdir())
-    return path.lstat().st_size if path.exists() else 0
+    """Of a file, or of all files in a directory; 0 of what is not there, or was just removed."""
+    try:
+        if path.is_dir():
+            return sum(size_of(inner) for inner in path.iterdir())
+        return path.lstat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def usage_json(database: dict[str, int] | None, files: dict[str, int]) -> dict[str, Json]:
