@@ -15,6 +15,7 @@ from claude_mem import __version__
 
 OURS, SHIPPED, PEER = "ours", "ours, as shipped", "npm"
 BARE = "python -I -S -c pass"
+CODE = ("src", "bench/*.py", "pyproject.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,14 @@ def _dump(measures: dict[str, dict[str, Any]]) -> str:
 
 
 def _commit() -> str:
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip() or "unknown"
+    """Marked as changed if the code is; each measure changes results and pages."""
+    commit = _git("rev-parse", "--short", "HEAD") or "unknown"
+    return f"{commit}-dirty" if _git("status", "--porcelain", "--", *CODE) else commit
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _machine() -> dict[str, str]:
