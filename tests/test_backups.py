@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -118,14 +119,21 @@ def test_a_directory_whose_name_is_not_utf_8_gets_backups(story: Story, tmp_path
     assert prompts(unpacked(story.store.back_up(backup_dir, 1))) == ["the lamp"]
 
 
-def test_others_write_at_every_moment_of_a_backup_which_is_of_one_moment(story: Story) -> None:
+def test_others_write_at_every_moment_of_a_backup_which_is_of_one_moment(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database is copied in many steps, as a larger one."""
+    monkeypatch.setattr(backups, "_STEP_PAGES", 5)
     for number in range(40):
         tell_turn(story, f"turn {number}", output=os.urandom(4_000).hex())
+    (name,) = story.column("SELECT name FROM projects")
+    (pages,) = story.column("PRAGMA page_count")
     moments = 0
 
     def write() -> bool:
         nonlocal moments
         moments += 1
+        assert moments < 10 * pages, "the copy begins anew with every write"
         story.store.write(
             lambda c: c.execute("UPDATE projects SET name = ?", (f"written {moments}",))
         ).result(timeout=10)
@@ -133,9 +141,11 @@ def test_others_write_at_every_moment_of_a_backup_which_is_of_one_moment(story: 
 
     with closing(connect(story.layout.database, readonly=True)) as connection:
         backup = backups.back_up(connection, story.layout.backups, 1, is_cancelled=write)
-    assert moments > 2
+    assert moments > pages / 5
     copy = unpacked(backup)
     assert check_integrity(copy) is None and len(prompts(copy)) == 40
+    with closing(connect(copy, readonly=True)) as connection:
+        assert connection.execute("SELECT name FROM projects").fetchone()[0] == name
 
 
 # A backup that is not completed
@@ -267,6 +277,65 @@ def test_hard_forgetting_replaces_backups_of_both_kinds_and_unfinished_ones(
     assert not any(b"Explain three" in data for data in contents_below(story.layout.root).values())
     (fresh,) = story.layout.backups.iterdir()
     assert b"Explain the lamp" in plain_bytes(fresh)
+
+
+# Restoring that does not come to its end
+
+
+_RESTORE = """
+import sys
+from pathlib import Path
+from claude_mem.store.store import open_or_restore
+open_or_restore(Path(sys.argv[1]), Path(sys.argv[2]), 3)
+"""
+
+
+@pytest.mark.parametrize("has_journal", [True, False])
+def test_a_process_killed_while_it_restores_leaves_the_damaged_file_in_place(
+    damaged: Path, copies: dict[str, bytes], tmp_path: Path, has_journal: bool
+) -> None:
+    backup_dir, marker = damaged.parent / "backups", tmp_path / "armed"
+    put(backup_dir, f"{THIRD}.gz", copies[THIRD])
+    content, journal = damaged.read_bytes(), damaged.with_name(f"{damaged.name}-wal")
+    if has_journal:
+        journal.write_bytes(b"of the damaged file")
+    marker.touch()
+    done = subprocess.run(
+        [sys.executable, "-c", _RESTORE, damaged, backup_dir],
+        env={**os.environ, "CLAUDE_MEM_FAULT": f"recovery.before_replace:{marker}"},
+    )
+    assert done.returncode == -9
+    assert damaged.read_bytes() == content and not journal.exists()
+    restored, _ = restore(damaged)
+    assert restored == ["one", "two", "three"]
+    assert any(path.read_bytes() == b"of the damaged file"
+               for path in damaged.parent.glob("*.damaged-*-wal")) == has_journal  # fmt: skip
+
+
+def test_hard_forgetting_deletes_what_a_killed_restoring_left(
+    story: Story, copies: dict[str, bytes]
+) -> None:
+    tell_turn(story, "the lamp")
+    database = story.layout.database
+    for name in ("memory.db.restoring", "memory.db.damaged-20260101T000000000000"):
+        put(database.parent, name, gzip.decompress(copies[THIRD]))
+    story.store.scrub(story.layout.backups)
+    assert not any(b"Explain three" in data for data in contents_below(story.layout.root).values())
+
+
+def test_a_disk_that_becomes_full_meanwhile_leaves_the_damaged_file(
+    damaged: Path, copies: dict[str, bytes]
+) -> None:
+    put(damaged.parent / "backups", f"{THIRD}.gz", copies[THIRD])
+    before, limits = damaged.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(NoSpaceToRestore, match="no space"):
+            open_or_restore(damaged, damaged.parent / "backups", 3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert damaged.read_bytes() == before
+    assert not list(damaged.parent.glob("memory.db.*"))
 
 
 # Backups that cannot be used

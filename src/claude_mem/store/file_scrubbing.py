@@ -76,11 +76,3 @@ def replace_backups(
     for path in previous:
         path.unlink(missing_ok=True)
     return fresh
-
-
-def delete_damaged_copies(database: Path) -> list[Path]:
-    """Of earlier damaged databases: nothing can be removed from them selectively."""
-    copies = list(database.parent.glob(f"{database.name}.damaged-*"))
-    for path in copies:
-        path.unlink(missing_ok=True)
-    return copies

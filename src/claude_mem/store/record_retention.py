@@ -1,4 +1,4 @@
-"""How long raw events and records stay: what is too old, or beyond a size, is deleted here."""
+"""Deletes raw events and records that are too old, or beyond a size."""
 
 import sqlite3
 

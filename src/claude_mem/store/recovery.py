@@ -3,6 +3,7 @@
 Backups are not trusted: a file may be cut, damaged, or expand to more than the disk holds.
 """
 
+import errno
 import logging
 import os
 import shutil
@@ -16,6 +17,7 @@ from secrets import token_hex
 from typing import BinaryIO
 
 from claude_mem.errors import DamagedDatabase, NoSpaceToRestore, StoreError
+from claude_mem.hook.kill_points import reach
 from claude_mem.store.backups import COMPRESSED, newest_first
 from claude_mem.store.database import check_integrity, require_own, size_in_header
 
@@ -25,12 +27,13 @@ _CHUNK, _INPUT = 1 << 20, 1 << 16
 _MAX_RATIO = 1_100  # deflate cannot compress better than 1:1032
 _SPARE_BYTES = 16_000_000  # left on the disk
 _JOURNALS = ("-wal", "-shm")
+_RESTORING = ".restoring"
 
 
 def restore_newest(path: Path, backup_dir: Path) -> tuple[Path, Path | None]:
     """Renames the damaged file, and replaces it by a backup. Returns its new name and the backup,
     which is None if none is intact. Raises NoSpaceToRestore if one may be, but does not fit."""
-    unpacked = path.with_name(f"{path.name}.restoring")
+    unpacked = path.with_name(path.name + _RESTORING)
     no_space: NoSpaceToRestore | None = None
     try:
         for backup in newest_first(backup_dir):
@@ -41,9 +44,7 @@ def restore_newest(path: Path, backup_dir: Path) -> tuple[Path, Path | None]:
             except StoreError as error:
                 log.warning("%s", error)
             else:
-                aside = set_aside(path)
-                unpacked.replace(path)
-                return aside, backup
+                return set_aside(path, unpacked), backup
     finally:
         _delete(unpacked)
     if no_space is not None:
@@ -53,6 +54,19 @@ def restore_newest(path: Path, backup_dir: Path) -> tuple[Path, Path | None]:
 
 def unpack(backup: Path, target: Path) -> None:
     """Raises DamagedDatabase, ForeignDatabase or NoSpaceToRestore."""
+    try:
+        _write(backup, target)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise NoSpaceToRestore(f"no space on the disk for the backup {backup.name}") from error
+        raise DamagedDatabase(f"{backup.name} cannot be unpacked: {error}") from error
+    if require_own(target):
+        raise DamagedDatabase(f"{backup.name} is empty")
+    if damage := check_integrity(target):
+        raise DamagedDatabase(f"{backup.name} is damaged: {damage}")
+
+
+def _write(backup: Path, target: Path) -> None:
     _delete(target)
     with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         remaining = _space(backup, target)
@@ -63,10 +77,6 @@ def unpack(backup: Path, target: Path) -> None:
             file.write(chunk)
         file.flush()
         os.fsync(file.fileno())
-    if require_own(target):
-        raise DamagedDatabase(f"{backup.name} is empty")
-    if damage := check_integrity(target):
-        raise DamagedDatabase(f"{backup.name} is damaged: {damage}")
 
 
 @contextmanager
@@ -83,16 +93,38 @@ def opened(backup: Path) -> Iterator[Path]:
         _delete(target)
 
 
-def set_aside(path: Path) -> Path:
-    """Renames a damaged file and its journal; returns the new name."""
+def set_aside(path: Path, replacement: Path | None = None) -> Path:
+    """Renames a damaged file and its journal, and puts the replacement in its place. Returns the
+    new name."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     aside = path.with_name(f"{path.name}.damaged-{stamp}")
-    path.replace(aside)
+    # A process that finds no file makes an empty database: the damaged one stays until the end.
+    if replacement is None or not _linked(path, aside):
+        path.replace(aside)
     for suffix in _JOURNALS:
         journal = path.with_name(path.name + suffix)
         if journal.exists():
             journal.replace(aside.with_name(aside.name + suffix))
+    reach(b"recovery.before_replace")
+    if replacement is not None:
+        replacement.replace(path)
     return aside
+
+
+def delete_copies(database: Path) -> None:
+    """Of earlier damaged databases, and of backups whose restoring was killed: nothing can be
+    removed from them selectively."""
+    for kind in (".damaged-", _RESTORING):
+        for path in database.parent.glob(f"{database.name}{kind}*"):
+            path.unlink(missing_ok=True)
+
+
+def _linked(path: Path, name: Path) -> bool:
+    try:
+        os.link(path, name)
+    except OSError:  # a file system without links
+        return False
+    return True
 
 
 def _space(backup: Path, target: Path) -> int:

@@ -41,7 +41,7 @@ from claude_mem.store.client_memory_files import NoteMemory
 from claude_mem.store.clock import Clock, awake_ms, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare
 from claude_mem.store.reader import StoreReader
-from claude_mem.store.recovery import restore_newest
+from claude_mem.store.recovery import delete_copies, restore_newest
 from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.export_reader import Row
 from claude_mem.store.transfer.typescript import writer as typescript
@@ -495,7 +495,7 @@ class Store(StoreReader):
             self._writer.submit_alone(file_scrubbing.compact).result()
             with closing(connect(self._path, readonly=True)) as connection:
                 file_scrubbing.replace_backups(connection, backup_dir, self._closing.is_set)
-            file_scrubbing.delete_damaged_copies(self._path)
+            delete_copies(self._path)
             self.write(lambda c: file_scrubbing.finish(c, last)).result()
 
 
