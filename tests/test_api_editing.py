@@ -96,7 +96,7 @@ def test_a_second_observation_that_is_wrong_leaves_its_turn(api: Api) -> None:
         ("1", {"titel": "x"}),
         ("1", {"type": "poem"}),
         ("1", {"title": 5.5}),
-        ("1", {"title": "x" * 201}),
+        ("1", {"title": "x" * 401}),
         ("1", {"facts": [1]}),
         ("S1", {"title": "x"}),
         ("P1", {"prompt_text": "x"}),

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from claude_mem.hook.private_text import NAMES
 from claude_mem.recall.context import build_context
+from claude_mem.recall.handover.line_text import is_clear
 from claude_mem.recall.tokens import estimate_tokens, utf16_units
 from claude_mem.store import StoreReader
-from claude_mem.types import Distillate, Observation, Summary
+from claude_mem.types import Distillate, Observation, Project, Summary
 from tests.payloads import SESSION, common, prompt, session_start, stop
 from tests.story import DAY, Story
 
@@ -246,6 +247,19 @@ def test_other_markup_and_code_stay_as_they_are(story: Story) -> None:
     code = "Return Map<String, List<int>> if a < b && c > d: <div> &lt; </p> stays"
     remember(story, "Said.", code)
     assert f"- {code} #1" in context(story)
+
+
+def test_a_long_title_does_not_hide_the_id_of_its_memory(story: Story) -> None:
+    note = Observation("discovery", title="The bell is cracked, " * 15)
+    story.store.save_memory(Project("harbor", "harbor"), "/harbor", note, "person").result()
+    (line,) = (line for line in context(story).splitlines() if "cracked" in line)
+    assert line.endswith("… #1") and len(line) < 250
+
+
+@pytest.mark.parametrize("topic", ["", " [files: lamp.py]"])
+def test_a_question_is_not_clear_whatever_it_was_about(topic: str) -> None:
+    assert not is_clear(f"Asked: Why does `dim()` close the relay of the northern pier?{topic}")
+    assert is_clear(f"`dim()` closes the relay of the northern pier{topic}")
 
 
 def test_a_title_of_many_lines_is_one_line(story: Story) -> None:

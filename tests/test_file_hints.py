@@ -10,6 +10,8 @@ import pytest
 from claude_mem.install.claude_settings import apply, hooked_events, with_hooks
 from claude_mem.install.hooks import EVENTS, FILE_HINTS, events_for
 from claude_mem.install.plugin import write_plugin
+from claude_mem.recall.file_hints import find_file_hint
+from claude_mem.store.file_gotchas import Gotcha
 from claude_mem.types import Distillate, Observation, Project, Summary
 from tests import payloads
 from tests.api import Api, open_api, record_header
@@ -73,6 +75,19 @@ def test_what_the_context_held_or_is_replaced_is_not_told(api: Api) -> None:
     save(api, "moor() in lamp.py waits for the tide since May: do not call tide.wait() before it")
     text = before(api, session="later")["hookSpecificOutput"]["additionalContext"]
     assert "since May" in text and NOTE not in text
+
+
+def test_traps_are_compared_without_what_their_turns_were_about() -> None:
+    topic = "[asked: does the northern lamp burn bright at dusk, dawn and noon?; files: lamp.py]"
+    traps = [
+        Gotcha(2, 2, f"The relay needs oil {topic}", "", 0),
+        Gotcha(1, 1, f"Fog hides gulls {topic}", "", 0),
+    ]
+    hint = find_file_hint("src/lamp.py", traps, f"- Swap fuses {topic}", frozenset())
+    assert hint is not None
+    assert [line.text.partition(" [")[0][14:] for line in hint.lines] == [
+        "The relay needs oil", "Fog hides gulls",
+    ]  # fmt: skip
 
 
 def test_with_the_setting_off_nothing_is_given(tmp_path: Path) -> None:

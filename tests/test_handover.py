@@ -235,6 +235,15 @@ def test_decisions_and_traps_are_shown_and_plain_discoveries_not(story: Story) -
     ]
 
 
+def test_what_a_trap_was_about_does_not_make_it_one(story: Story) -> None:
+    title = "Gulls steal ropes"
+    about = Observation("decision", title="Ropes are of hemp [asked: must ropes never fail?]")
+    gotcha = Observation("discovery", title=f"{title} [asked: why?]", concepts=("gotcha",))
+    tell(story, "a", Summary(request="Oil the hinge"), about, gotcha, observer="claude")
+    last(story)
+    assert section(story, "What holds here") == [f"- {title} [asked: why?] #2"]
+
+
 FAULT = EnvironmentFault("wrap make", "error: no such command", "make")
 
 

@@ -110,6 +110,15 @@ def test_an_observation_is_completed_by_the_one_of_the_draft_that_it_revises(
     assert [observation.files_modified for observation in made.observations] == expected
 
 
+def test_a_title_is_the_same_with_and_without_what_it_was_about() -> None:
+    lamp = replace(LAMP, title=f"{LAMP.title} [asked: how often?]")
+    of_horn = " ".join((HORN.title or "", *HORN.facts))
+    text = f"<title>{LAMP.title}</title><narrative>{of_horn}</narrative>"
+    draft = replace(DRAFT, observations=(lamp, HORN))
+    (observation,) = revised(f"<observation>{text}</observation>", draft).observations
+    assert observation.files_modified == ("lamp.py",)
+
+
 def test_a_new_observation_without_type_and_title_is_a_change_with_a_title_from_its_text() -> None:
     (made,) = revised("<observation><narrative>It leaks.\nAt joint four.</narrative></observation>",
                       replace(DRAFT, observations=())).observations  # fmt: skip

@@ -144,16 +144,16 @@ def _from_team(turns: Sequence[JsonRow]) -> Iterator[Line]:
         if is_clear(title):
             identity = f"T{turn['team_turn']}"
             day = iso(cast(int, turn["created_at_epoch"]))[:10]
-            text = flat(f"- {day} {turn['owner']}: {title} ({identity})")
-            yield Line(text, subject=without_topics(title), ids=(identity,))
+            line = flat(f"- {day} {turn['owner']}: {title}")
+            yield Line(f"{line} ({identity})", subject=without_topics(title), ids=(identity,))
 
 
 def _recent_memories(observations: Sequence[JsonRow]) -> Iterator[Line]:
     for observation in observations:
         title = str(observation["title"] or "")
         if is_clear(title) and observation["observer"] not in what_holds.SAVED_BY:
-            text = flat(f"- {day_of(observation)} {title} {id_of(observation)}")
-            yield Line(text, subject=without_topics(title), ids=(id_of(observation),))
+            line, identity = flat(f"- {day_of(observation)} {title}"), id_of(observation)
+            yield Line(f"{line} {identity}", subject=without_topics(title), ids=(identity,))
 
 
 def _add_last_session(

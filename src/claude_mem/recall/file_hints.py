@@ -16,6 +16,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.fact_comparison.supersession import compare_texts
 from claude_mem.store.file_gotchas import Gotcha
 from claude_mem.text import one_line, shorten
+from claude_mem.title_rules import without_topics
 from claude_mem.word_runs import has_run
 
 MAX_LINES = 2
@@ -44,7 +45,7 @@ def find_file_hint(
     context_lines = [long_words(line) for line in context.splitlines()]
     lines: list[HintLine] = []
     for gotcha in _current(gotchas):
-        words = long_words(gotcha.title)
+        words = long_words(without_topics(gotcha.title))
         is_in_context = any(is_about(words, line, SAME_STATEMENT) for line in context_lines)
         if gotcha.turn_id not in hinted_turns and not is_in_context:
             line = _line(gotcha, path)
@@ -57,14 +58,17 @@ def find_file_hint(
 def _current(gotchas: Sequence[Gotcha]) -> list[Gotcha]:
     current: list[Gotcha] = []
     for gotcha in gotchas:
-        if all(compare_texts(gotcha.title, newer.title) == "unrelated" for newer in current):
+        title = without_topics(gotcha.title)
+        newer_titles = (without_topics(newer.title) for newer in current)
+        if all(compare_texts(title, newer) == "unrelated" for newer in newer_titles):
             current.append(gotcha)
     return current
 
 
 def _line(gotcha: Gotcha, path: str) -> HintLine:
     title = shorten(one_line(gotcha.title), LONGEST_TITLE)
-    details = first_sentences(gotcha.details, LONGEST_DETAILS, long_words(gotcha.title))
+    statement = without_topics(gotcha.title)
+    details = first_sentences(gotcha.details, LONGEST_DETAILS, long_words(statement))
     text = f"#{gotcha.id} {iso(gotcha.created_at_epoch)[:10]} {title}"
     text = escape_fences(f"{text}: {details}" if details else text)
     return HintLine(

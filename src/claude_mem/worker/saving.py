@@ -12,7 +12,8 @@ from claude_mem.types import Observation, ObservationType, Project
 if TYPE_CHECKING:  # the commands and the MCP server read requests without a worker
     from claude_mem.worker.worker import Worker
 
-MAX_TEXT, MAX_TITLE, MAX_NAME = 10_000, 200, 500
+# A title of the local observer, with its topics, is shorter: it can be edited as it is.
+MAX_TEXT, MAX_TITLE, MAX_NAME = 10_000, 400, 500
 _MAX_FIRST_WORDS = 100
 
 

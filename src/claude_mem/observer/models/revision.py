@@ -14,6 +14,7 @@ from claude_mem.observer.models.replies import Parsed, PartialObservation, parse
 from claude_mem.observer.models.reply_facts import check_claims
 from claude_mem.redaction import Redactor
 from claude_mem.text import shorten
+from claude_mem.title_rules import without_topics
 from claude_mem.types import Distillate, Observation, Summary, Turn
 
 MAX_DERIVED_TITLE_CHARS = 80
@@ -177,7 +178,9 @@ def _pair(drafts: tuple[Observation, ...], replies: list[PartialObservation]) ->
 
 
 def _has_title(draft: Observation, title: str | None) -> bool:
-    return bool(title and draft.title and title.casefold() == draft.title.casefold())
+    if not (title and draft.title):
+        return False
+    return without_topics(title).casefold() == without_topics(draft.title).casefold()
 
 
 def _overlap(first: set[str], second: set[str]) -> float:

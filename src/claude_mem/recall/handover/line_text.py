@@ -52,7 +52,8 @@ class Line:
 @lru_cache(maxsize=2048)  # each context is made anew of mostly the same titles
 def is_clear(title: str) -> bool:
     """Whether a line can show it: it is understood alone, and it is no question."""
-    return stands_alone(without_topics(title)) and not title.rstrip().endswith(QUESTION_MARKS)
+    statement = without_topics(title).rstrip()
+    return stands_alone(statement) and not statement.endswith(QUESTION_MARKS)
 
 
 def flat(text: str, limit: int = LONGEST_LINE) -> str:

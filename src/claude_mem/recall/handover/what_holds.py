@@ -173,8 +173,9 @@ def saved(observations: Sequence[JsonRow]) -> Iterator[Line]:
     rows = [o for o in observations if o["observer"] in SAVED_BY and o["title"]]
     for observation in _current(rows)[:MAX_SAVED]:
         by = "" if observation["observer"] == "person" else _AGENT_NOTE
-        text = flat(f"- {by}{observation['title']} {id_of(observation)}")
-        yield Line(text, subject=str(observation["title"]), ids=(id_of(observation),))
+        title, identity = str(observation["title"]), id_of(observation)
+        line = flat(f"- {by}{title}")
+        yield Line(f"{line} {identity}", subject=title, ids=(identity,))
 
 
 def decisions(
@@ -217,14 +218,14 @@ def gotchas(observations: Sequence[JsonRow]) -> Iterator[Line]:
         # A draft cannot tell what still holds from a problem that was fixed a moment later.
         if observation["observer"] == LOCAL:
             continue
-        if not (is_clear(title) and _CONSTRAINT.search(title)):
+        statement = without_topics(title)
+        if not (is_clear(title) and _CONSTRAINT.search(statement)):
             continue
         count += 1
         if count > MAX_GOTCHAS:
             return
-        yield Line(
-            flat(f"- {title} {id_of(observation)}"), subject=title, ids=(id_of(observation),)
-        )
+        line, identity = flat(f"- {title}"), id_of(observation)
+        yield Line(f"{line} {identity}", subject=statement, ids=(identity,))
 
 
 def faults(facts: Sequence[Fact]) -> Iterator[Line]:
