@@ -71,7 +71,7 @@ def test_a_message_of_the_client_asks_nothing() -> None:
 @pytest.mark.parametrize(
     ("branch", "words"),
     [
-        ("ana/warm-pier-light", "warm pier light"),
+        ("dev/warm-pier-light", "warm pier light"),
         ("har-12-warm_light", "warm light"),
         ("20251115-warm-light", "warm light"),
         ("feature/light", None),
@@ -108,7 +108,7 @@ def test_a_turn_without_a_question_or_a_branch_is_about_its_files() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/home/ana/.claude/plans/quiet-otter.md", "C:\\Users\\ana\\.claude\\skills\\go\\SKILL.md",
+        "/home/dev/.claude/plans/quiet-otter.md", "C:\\Users\\dev\\.claude\\skills\\go\\SKILL.md",
         ".agents/commands/dim.md",
     ],
 )  # fmt: skip

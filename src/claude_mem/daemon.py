@@ -53,7 +53,7 @@ from claude_mem.types import Json
 from claude_mem.worker.lock import WorkerLock
 from claude_mem.worker.worker import Worker, report_problems
 
-gc.freeze()  # what was imported stays: nor is it searched later, during a search or a hook
+gc.freeze()  # what was imported stays: no collection during a search or a hook visits it again
 gc.enable()
 
 log = logging.getLogger("claude_mem.daemon")

@@ -1,5 +1,5 @@
-"""What a hook prints: the context of SessionStart, the hint of a prompt or of a tool, which it asks
-of the worker over its Unix socket. The worker makes the same lines (`answer_line`).
+"""What a hook prints: the context of SessionStart, the hint of a prompt or of a tool. It requests
+them from the worker over its Unix socket. The worker makes the same lines (`answer_line`).
 
 The worker stores a rendered context as a JSON string literal, so that the hook can print it without
 a JSON encoder when no worker responds. In a directory for which none was rendered, such as a new

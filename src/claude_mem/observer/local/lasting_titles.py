@@ -24,9 +24,13 @@ _UNCHANGED = AnyCase(
     r"|^left alone\b|\bno (?:[a-z]+ )?`[^`]+` (?:was|were) (?:added|changed|needed)\b"
     r"|\bno (?:[\w-]+ ){0,2}(?:errors?|failures?|regressions?|warnings?)(?:$|[,;])|\bindeed\b"
 )
+# "The key is unchanged when only comments differ" is how it works.
+_CONDITION = AnyCase(r"\b(?:because|if|since|unless|until|when|whenever)\b")
 _STATE_OF_BRANCH = AnyCase(
     r"^(?:[a-z]+ )?(?:branch )?`?[\w/.-]+`? (?:now )?(?:has|is) (?:now )?(?:\d+|one|two|three|four"
-    r"|five|several) commits?\b|\bcommits? (?:that )?diverged?\b|\bbranches are (?:now )?[a-z]+"
+    r"|five|several) commits?\b|\bcommits? (?:that )?diverged?\b"
+    r"|\bbranches are (?:now )?(?:ahead|behind|diverged|even|gone|in sync|lying|merged|pushed"
+    r"|up to date)\b"
     r"|\b(?:is|are) (?:now |still )?(?:uncommitted|unpushed|unstaged)\b"
 )
 # Of a turn with edits: "the relay was already closed", unless it tells why something was done.
@@ -39,19 +43,23 @@ _NOT_NAMED = re.compile(r".{1,150}, not (?:an?|the) [a-z ]{1,40}$")
 
 def says_nothing_lasting(title: str, *, has_edits: bool) -> bool:
     """`has_edits`: whether the title tells what a turn has changed."""
-    said = _statement(title)
+    statement = _statement(title)
     return (
-        _TASK.search(said) is not None
-        or _UNCHANGED.search(said) is not None
-        or _STATE_OF_BRANCH.search(said) is not None
-        or _VALUES.match(said) is not None
-        or (_NOT_NAMED.match(said) is not None and not has_name(title))
-        or (has_edits and _ALREADY.search(said) is not None and _REASON.search(said) is None)
+        _TASK.search(statement) is not None
+        or (_UNCHANGED.search(statement) is not None and _CONDITION.search(statement) is None)
+        or _STATE_OF_BRANCH.search(statement) is not None
+        or _VALUES.match(statement) is not None
+        or (_NOT_NAMED.match(statement) is not None and not has_name(title))
+        or (has_edits and _tells_what_was_so(statement))
     )
 
 
+def _tells_what_was_so(statement: str) -> bool:
+    return _ALREADY.search(statement) is not None and _REASON.search(statement) is None
+
+
 def _statement(title: str) -> str:
-    """What is said of the place before a colon, if there is one."""
-    place, _, said = title.partition(": ")
+    """What it says of the place before a colon, if there is one."""
+    place, _, statement = title.partition(": ")
     is_place = has_name(place) and len(place.split()) <= LONGEST_PLACE
-    return said if said and is_place else title
+    return statement if statement and is_place else title

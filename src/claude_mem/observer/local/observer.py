@@ -44,7 +44,7 @@ from claude_mem.observer.local.selection import (
 )
 from claude_mem.observer.local.titles import TITLES
 from claude_mem.observer.local.tool_uses import Failure, FileWork
-from claude_mem.observer.local.turn_topic import REASONS, asked_title, topics_of
+from claude_mem.observer.local.turn_topic import STATED_REASONS, asked_title, topics_of
 from claude_mem.observer.local.user_rules import find_rules, proposed_rules, rule_title
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import QUESTION_MARKS, shorten
@@ -146,7 +146,7 @@ def title_with_topics(turn: Turn, scored: ScoredTurn) -> tuple[str, Sequence[Top
         if not choice.text or choice.text.lower() in previous:
             continue
         topics = topics_of(turn, scored.evidence, choice.text) if choice.needs_topic else ()
-        if not choice.needs_reason or any(topic.kind in REASONS for topic in topics):
+        if not choice.needs_reason or any(topic.kind in STATED_REASONS for topic in topics):
             return choice.text, topics
     return "", ()
 

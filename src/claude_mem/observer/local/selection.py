@@ -36,9 +36,11 @@ from claude_mem.observer.local.title_candidates import (
 )
 from claude_mem.observer.local.title_signs import has_plain_label
 from claude_mem.observer.local.titles import (
+    OF_REPOSITORY,
     PROPOSAL,
     SPOKEN,
     TITLES,
+    UNCUT,
     TitleCandidate,
     is_commit_request,
 )
@@ -130,8 +132,8 @@ class RankedTitle:
     @property
     def rank(self) -> float:
         clarity = CLARITY_SHARE * min(self.cautious_clarity, CLEAR_ENOUGH)
-        is_written = self.title.source in TITLES and self.title.cut in ("all", "scope")
-        return self.score + clarity + WRITTEN_SHARE * is_written
+        is_uncut_title = self.title.source in TITLES and self.title.cut in UNCUT
+        return self.score + clarity + WRITTEN_SHARE * is_uncut_title
 
     @property
     def cautious_clarity(self) -> float:
@@ -437,7 +439,7 @@ def in_order(titles: Iterable[RankedTitle]) -> list[RankedTitle]:
 
 def is_written_as_title(title: TitleCandidate) -> bool:
     """Whether it was written to be read alone, and not cut: headings may need their text."""
-    return title.source in ("commit", "pull request") and title.cut in ("all", "scope")
+    return title.source in OF_REPOSITORY and title.cut in UNCUT
 
 
 def speaks_english(candidates: list[Candidate]) -> bool:

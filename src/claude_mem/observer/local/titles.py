@@ -325,7 +325,8 @@ TitleSource = Literal[
 ]  # fmt: skip
 SOURCES: tuple[TitleSource, ...] = get_args(TitleSource)
 # Written to be read alone; and what was said to somebody who knew the rest.
-TITLES: tuple[TitleSource, ...] = ("commit", "pull request", "request heading", "plan heading")
+OF_REPOSITORY: tuple[TitleSource, ...] = ("commit", "pull request")  # written to be read alone
+TITLES: tuple[TitleSource, ...] = (*OF_REPOSITORY, "request heading", "plan heading")
 SPOKEN: tuple[TitleSource, ...] = (
     "final", "request", "statement", "report", "final heading", "emphasis", "announcement",
 )  # fmt: skip
@@ -333,6 +334,7 @@ _SAID: tuple[TitleSource, ...] = ("final", "statement", "report", "announcement"
 # How much of its text a candidate is.
 Cut = Literal["all", "first clause", "later clause", "clauses", "start", "scope", "subject"]
 CUTS: tuple[Cut, ...] = get_args(Cut)
+UNCUT: tuple[Cut, ...] = ("all", "scope")
 MAX_NAMES = 4  # that count
 
 
@@ -436,10 +438,9 @@ def _checked(
         return None
     if is_english and is_spoken and (refers_outside(text) or only_labels(text)):
         return None
-    is_written = candidate.source in ("commit", "pull request")
-    if is_english and not is_written:
-        said = (candidate.text, text)  # perhaps without its label: "Left alone: …"
-        if any(says_nothing_lasting(each, has_edits=has_edits) for each in said):
+    if is_english and candidate.source not in OF_REPOSITORY:
+        texts = (candidate.text, text)  # perhaps without its label: "Left alone: …"
+        if any(says_nothing_lasting(each, has_edits=has_edits) for each in texts):
             return None
     if is_english:
         return None if addresses_someone(text) else candidate._replace(text=text)

@@ -32,7 +32,8 @@ from claude_mem.title_rules import (
 )
 from claude_mem.types import BRANCH, Turn
 
-REASONS: tuple[TopicKind, ...] = ("plan", "asked")
+# A branch alone does not explain an edit: one branch has many.
+STATED_REASONS: tuple[TopicKind, ...] = ("plan", "asked")
 LONGEST_TOPIC, READ_REQUEST = 90, 400
 ASKED = "Asked"
 FEWEST_WITHOUT_NAME, FEWEST_WITH_PLAIN_NAME = 6, 4  # specific words of a request as a title
@@ -42,7 +43,8 @@ FEWEST_BESIDE_STAND_IN = 4  # "why is it dark?" needs the turn before
 FEWEST_BRANCH_WORDS, MOST_BRANCH_WORDS = 2, 8
 LEAST_NEW = 0.5  # share of its words that the title does not have
 MOST_NAMES, READ_ANSWER = 2, 4_000
-# Plans and instructions, which the agent reads or writes in any turn.
+# Of any agent: plans and instructions, which are read or written in any turn. Work on a skill is
+# work (`CLIENT_FILES`), but the name of its file seldom says what a turn was about.
 _OF_CLIENT = re.compile(
     r"(?:^|[/\\])\.\w{1,20}[/\\](?:agents|commands|plans|projects|skills|todos)[/\\]"
 )
@@ -74,44 +76,45 @@ _BRANCH_SEPARATOR = re.compile(r"[\W_]+")
 
 def topics_of(turn: Turn, evidence: TurnEvidence, title: str) -> tuple[Topic, ...]:
     """At most why and where; empty where nothing is known that the title does not say."""
-    told = content_words(title)
-    reason = next((each for each in _reasons(turn, evidence, title) if _is_new(each, told)), None)
+    known = content_words(title)
+    reasons = _reasons(turn, evidence, title)
+    reason = next((topic for topic in reasons if _is_new(topic, known)), None)
     topics = [reason] if reason else []
     if reason:
-        told |= content_words(reason.text)
+        known |= content_words(reason.text)
     most = MOST_NAMES if reason is None else 1
     places = _places(evidence, title, most)
-    topics += islice((each for each in places if _is_new(each, told)), 1)
+    topics += islice((topic for topic in places if _is_new(topic, known)), 1)
     return tuple(topics)
 
 
 def asked_title(request: UserRequest) -> str:
     """For a turn of which nothing else is clear alone: a request that says what it is about."""
     line = request.text.strip().partition("\n")[0][:READ_REQUEST]
-    asked = (_LEAD.sub("", sentence, count=1).rstrip(".") for sentence in sentences(line))
-    titles_of_request = (f"{ASKED}: {_topic('asked', text).text}" for text in asked)
-    return next(filter(_is_clear_request, titles_of_request), "")
+    requests = (_LEAD.sub("", sentence, count=1).rstrip(".") for sentence in sentences(line))
+    request_titles = (f"{ASKED}: {_topic('asked', text).text}" for text in requests)
+    return next(filter(_is_clear_request, request_titles), "")
 
 
 def _is_clear_request(title: str) -> bool:
-    asked = title.removeprefix(f"{ASKED}: ")
-    if _NOT_ALONE.search(asked) or _ADDRESS in asked or _starts_with_preposition(asked):
+    text = title.removeprefix(f"{ASKED}: ")
+    if _NOT_ALONE.search(text) or _ADDRESS in text or _starts_with_preposition(text):
         return False
     if not is_complete(title, is_english=True):
         return False
-    if names_in(asked) and len(specific_words(NAME.sub(" ", asked))) >= FEWEST_BESIDE_NAME:
+    if names_in(text) and len(specific_words(NAME.sub(" ", text))) >= FEWEST_BESIDE_NAME:
         return True
-    fewest = FEWEST_WITH_PLAIN_NAME if is_anchored(asked) else FEWEST_WITHOUT_NAME
-    return len(specific_words(asked)) >= fewest
+    fewest = FEWEST_WITH_PLAIN_NAME if is_anchored(text) else FEWEST_WITHOUT_NAME
+    return len(specific_words(text)) >= fewest
 
 
 def _starts_with_preposition(text: str) -> bool:
     return text.partition(" ")[0].lower() in PREPOSITIONS
 
 
-def _is_new(topic: Topic, told: frozenset[str]) -> bool:
+def _is_new(topic: Topic, known: frozenset[str]) -> bool:
     is_short = 0 < len(topic.text) <= LONGEST_TOPIC
-    return is_short and novelty(content_words(topic.text), told) >= LEAST_NEW
+    return is_short and novelty(content_words(topic.text), known) >= LEAST_NEW
 
 
 def _reasons(turn: Turn, evidence: TurnEvidence, title: str) -> Iterator[Topic]:
@@ -168,8 +171,8 @@ def _request_in(request: UserRequest) -> str:
     line = line[:READ_REQUEST]
     if line.startswith(("/", "<", "{", "[")):
         return ""
-    asked = sorted(sentences(line), key=lambda text: not text.endswith(QUESTION_MARKS))
-    return _shortened(next(filter(_says_enough, asked), ""))
+    questions_first = sorted(sentences(line), key=lambda text: not text.endswith(QUESTION_MARKS))
+    return _shortened(next(filter(_says_enough, questions_first), ""))
 
 
 def _shortened(text: str) -> str:
@@ -190,10 +193,10 @@ def _says_enough(text: str) -> bool:
 
 
 def _words_of(branch: str) -> str:
-    """ "ana/lamp-12-warm-light" is "warm light"."""
+    """ "dev/lamp-12-warm-light" is "warm light"."""
     if _MADE_UP.match(branch):
         return ""
     name = _TICKET_OR_DATE.sub("", branch.rpartition("/")[2])
     words = [word for word in _BRANCH_SEPARATOR.split(name) if word]
-    is_told = FEWEST_BRANCH_WORDS <= len(words) <= MOST_BRANCH_WORDS
-    return " ".join(words) if is_told else ""
+    is_phrase = FEWEST_BRANCH_WORDS <= len(words) <= MOST_BRANCH_WORDS
+    return " ".join(words) if is_phrase else ""
