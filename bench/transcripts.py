@@ -82,7 +82,8 @@ def main() -> int:
                 _print_samples(store, files, options.seed, directory)
             if not options.questions_only:
                 _measure(files, options.sessions, directory)
-                _replay(store, files, options.replay, options.seed, directory)
+                if not options.weights:  # the worker behind the hooks has those of the package
+                    _replay(store, files, options.replay, options.seed, directory)
                 _measure_backups(store, directory)
             questions = read_questions(options.questions)
             ask(store, questions, options.unanswerable, text_bytes(files), options.seed)
