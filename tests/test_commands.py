@@ -1,7 +1,10 @@
 """The commands of a turn: tests, commits, what failed and what made it go away."""
 
+import re
+
 import pytest
 
+from claude_mem.observer.local.here_documents import here_document_of, without_here_documents
 from claude_mem.observer.local.tool_uses import (
     CommandLog,
     Failure,
@@ -36,6 +39,7 @@ def test_a_command_is_told_without_where_it_ran_and_what_was_done_with_its_outpu
 PYTEST = (
     "FAILED tests/test_lamp.py::test_blink - AssertionError: assert 1 == 2\n1 failed, 41 passed"
 )
+GIT = re.compile(r"\bgit commit\b")
 GO = "--- FAIL: TestBlink (0.01s)\n    lamp_test.go:20: got 1 want 2\nFAIL\nFAIL\tharbor\t0.02s"
 CARGO = (
     "test lamp::tests::blinks ... FAILED\n\nfailures:\nthread 'x' panicked at src/lamp.rs:40:9:\n"
@@ -201,12 +205,27 @@ def test_a_subagents_commands_are_its_own() -> None:
         ("git add . && git commit -F - <<EOF\n\nOil the pump\nEOF", "", {"Oil the pump": ""}),
         ("git commit --amend --no-edit", "[main 1a2b3c4] x", {}),
         ("git log --grep commit", "", {}),
+        ("cat >> pier.md <<'EOF'\nThe pier\nEOF\ngit add . && git commit -m 'Paint it'", "",
+         {"Paint it": ""}),
+        ("cat > run.sh <<'SH'\n. ./lamp.sh\ngit commit -m 'Wind it'\nSH\nchmod +x run.sh", "", {}),
+        ("git commit -m 'Oil it' && cat > pier.md <<EOF\nThe pier\nEOF", "", {"Oil it": ""}),
+        ("git commit -m 'Oil; it' \\\n -m \"$(cat <<EOF\nDim the lamp\nEOF\n)\"", "",
+         {"Dim the lamp": ""}),
+        ("git commit -F - <<< 'Fog' && cat <<EOF\nThe pier\nEOF", "", {}),
+        ("git commit -F - <<EOF\nCut o", "", {"Cut o": ""}),
     ],
 )  # fmt: skip
 def test_a_commit_is_told_by_its_subject_and_hash(
     command: str, output: str, commits: dict[str, str]
 ) -> None:
     assert log_of(ran(command, output)).commits == commits
+
+
+def test_a_command_of_many_here_documents_is_read_in_one_pass() -> None:
+    many = "cat <<A\n\nA\n" * 20_000
+    assert here_document_of(f"{many}git commit -F - <<A\nOil it\nA\n", GIT) == "Oil it"
+    assert here_document_of(f"git commit -F - {'<<' * 50_000}", GIT) is None
+    assert "Oil" not in without_here_documents(f"{many}cat <<A\nOil it\nA\n")
 
 
 def test_a_commit_that_a_hook_held_up_is_told_once() -> None:

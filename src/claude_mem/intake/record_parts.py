@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
 from claude_mem.intake.client_messages import split_client_message, tag_content
-from claude_mem.observer.local.tool_uses import heredoc
+from claude_mem.observer.local.here_documents import here_document_of, without_here_documents
 from claude_mem.types import Json, RecordKind, RecordPart, Speaker
 
 LONGEST_PART = 32_768
@@ -193,9 +193,10 @@ def _command(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
         return
     command = command[:LONGEST_PART]
     if _COMMIT_WORD in command and _COMMIT.search(command):
-        yield from _part("commit", "agent", _message(command, _MESSAGE))
+        yield from _part("commit", "agent", _message(command, _COMMIT, _MESSAGE))
     if _opens_pull_request(command):
-        title, body = _quoted(command, _TITLE), _message(command, _BODY)
+        title = _quoted(without_here_documents(command), _TITLE)
+        body = _message(command, _PULL_REQUEST, _BODY)
         yield from _part("pull_request", "agent", "\n\n".join(filter(None, (title, body))))
 
 
@@ -208,8 +209,9 @@ def _opens_pull_request(command: str) -> bool:
     return _PULL_REQUEST_WORD in command and _PULL_REQUEST.search(command) is not None
 
 
-def _message(command: str, option: re.Pattern[str]) -> str:
-    return heredoc(command) or _quoted(command, option)
+def _message(command: str, invocation: re.Pattern[str], option: re.Pattern[str]) -> str:
+    text = here_document_of(command, invocation)
+    return text or _quoted(without_here_documents(command), option)
 
 
 def _quoted(command: str, option: re.Pattern[str]) -> str:

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from claude_mem.observer.local.here_documents import here_document_of, without_here_documents
 from claude_mem.text import one_line, shorten
 from claude_mem.types import CommandOutcome, CommandPurpose, CommandRun, Json, Turn, TurnEvent
 
@@ -63,7 +64,6 @@ _REPAIR = re.compile(
 
 _COMMIT = re.compile(r"\bgit\b[^|;&]{0,80}?\bcommit\b")
 _NO_COMMIT = re.compile(r"\s--(?:dry-run|help)\b")
-_HEREDOC = re.compile(r"<<-?[ \t]{0,9}['\"]?(\w{1,40})['\"]?[^\n]{0,200}\n")
 _MESSAGE = re.compile(
     r"(?:-[a-z]*m|--message)[= ]\s{0,3}(?:\"((?:[^\"\\]|\\.)+)\"|'([^']+)')", re.DOTALL
 )
@@ -323,20 +323,10 @@ def _add_commit(full: str, output: str, log: CommandLog) -> None:
 
 
 def _commit_message(command: str) -> str:
-    if (text := heredoc(command)) is not None:
+    if (text := here_document_of(command, _COMMIT)) is not None:
         return text
-    message = _MESSAGE.search(command)
+    message = _MESSAGE.search(without_here_documents(command))
     return (message[1] or message[2]) if message else ""
-
-
-def heredoc(command: str) -> str | None:
-    """The text of the first here-document; to the end of the command, if that is cut off."""
-    start = _HEREDOC.search(command)
-    if start is None:
-        return None
-    lines = command[start.end() :].split("\n")
-    closing = (n for n, line in enumerate(lines) if line.strip(" \t)\"'") == start[1])
-    return "\n".join(lines[: next(closing, len(lines))])
 
 
 @lru_cache(maxsize=256)  # it is asked whether the output is read, and then for what
