@@ -142,7 +142,7 @@ _TAIL = re.compile(
 )
 # A name with an ending, or a path: not "i.e.", "I/O", "1/2" or "//nolint".
 _FILE_IN_TEXT = re.compile(
-    r"(?<!\bi)(?<!\be)(?<=\w)\.[a-z]{1,6}\b|(?<![\w/])[./~]{0,3}[\w.-]{2,}[/\\][\w.-]{2,}"
+    r"(?<!\bi)(?<!\be)(?<=\w)\.[a-z]{1,6}\b|(?<![\w/.-])[./~]{0,3}[\w.-]{2,}[/\\][\w.-]{2,}"
 )
 _LOWER_CASE_NAME = re.compile(r"[a-z]+[A-Z_./(0-9-]")
 

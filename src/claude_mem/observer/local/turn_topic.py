@@ -64,7 +64,7 @@ _NOT_ALONE = AnyCase(
     r"|i'm|i've|i (?:am|feel|got|have|just|think))\b"
     r"|^(?:that\b|[/<{\[])"
 )
-_ADDRESS, _ADDRESSES = "://", re.compile(r"\w+://\S*")
+_ADDRESS, _ADDRESSES = "://", re.compile(r"\b\w{1,20}+://\S*")
 _LIST_MARK = re.compile(r"^(?:[-*•]|\d{1,2}[.)])\s+")
 # Made by a bot, or for no purpose but to be one: "dependabot/…", "claude/brave-otter-3fa901".
 _MADE_UP = re.compile(
