@@ -40,6 +40,7 @@ def test_the_question_of_the_turn_comes_before_its_branch() -> None:
         "Can you do this?", "yes?", "And what about that one?", "Go on", "", "/review the lamp?",
         "Look at https://harbour.example/7?", "is it done?",
         "Is the lamp of the (dark harbour? Yes) too bright?", "Why is the harbour dark with that?",
+        "❯ cat /tmp/relay-of-the-harbour-lamp.txt", "$ make the harbour lamp burn bright",
     ],
 )  # fmt: skip
 def test_a_request_that_says_nothing_alone_is_not_told(request_text: str) -> None:
@@ -211,6 +212,7 @@ def test_a_request_that_is_clear_alone_can_be_a_title(request_text: str, title: 
         "In terms of lanterns, herring, boats, dusk, northern piers and relays",
         "does https://harbour.example/relay.py close the relay of the pier?",
         "/dim the relay of `pier.py`", "should `dim() close the relay of the pier?",
+        "$ dim the relay of `pier.py` and a lamp",
         "does option 2 close the relay of `pier.py`?", "dim `relay.py` of the pier, " * 9,
         "Should I dim `relay.py` of the northern pier?",
     ],

@@ -64,6 +64,8 @@ _NOT_ALONE = AnyCase(
     r"|i'm|i've|i (?:am|feel|got|have|just|think))\b"
     r"|^(?:that\b|[/<{\[])"
 )
+# A command, markup, data, or a terminal with its prompt
+_PASTED = ("/", "<", "{", "[", "❯", "$ ", "> ", "% ", ">>> ")
 _ADDRESS, _ADDRESSES = "://", re.compile(r"\b\w{1,20}+://\S*")
 _LIST_MARK = re.compile(r"^(?:[-*•]|\d{1,2}[.)])\s+")
 # Made by a bot, or for no purpose but to be one: "dependabot/…", "claude/brave-otter-3fa901".
@@ -91,6 +93,8 @@ def topics_of(turn: Turn, evidence: TurnEvidence, title: str) -> tuple[Topic, ..
 def asked_title(request: UserRequest) -> str:
     """For a turn of which nothing else is clear alone: a request that says what it is about."""
     line = request.text.strip().partition("\n")[0][:READ_REQUEST]
+    if line.startswith(_PASTED):
+        return ""
     requests = (_LEAD.sub("", sentence, count=1).rstrip(".") for sentence in sentences(line))
     request_titles = (f"{ASKED}: {_topic('asked', text).text}" for text in requests)
     return next(filter(_is_clear_request, request_titles), "")
@@ -169,7 +173,7 @@ def _request_in(request: UserRequest) -> str:
     if line.rstrip().endswith(COLONS):
         line = f"{line} {_LIST_MARK.sub('', rest.strip()).partition(chr(10))[0]}"
     line = line[:READ_REQUEST]
-    if line.startswith(("/", "<", "{", "[")):
+    if line.startswith(_PASTED):
         return ""
     questions_first = sorted(sentences(line), key=lambda text: not text.endswith(QUESTION_MARKS))
     return _shortened(next(filter(_says_enough, questions_first), ""))
