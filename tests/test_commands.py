@@ -225,6 +225,8 @@ def test_a_command_of_many_here_documents_is_read_in_one_pass() -> None:
     many = "cat <<A\n\nA\n" * 20_000
     assert here_document_of(f"{many}git commit -F - <<A\nOil it\nA\n", GIT) == "Oil it"
     assert here_document_of(f"git commit -F - {'<<' * 50_000}", GIT) is None
+    assert here_document_of('git commit -m "' + '\\"' * 50_000 + "<<A\nOil\nA\n", GIT) is None
+    assert here_document_of("git commit " * 20_000 + "-F - <<A\nOil\nA\n", GIT) == "Oil"
     assert "Oil" not in without_here_documents(f"{many}cat <<A\nOil it\nA\n")
 
 

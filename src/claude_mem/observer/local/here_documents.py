@@ -1,7 +1,10 @@
 """Here-documents in shell commands: `git commit -F - <<EOF`."""
 
 import re
+from collections import deque
 from collections.abc import Iterator
+
+LONGEST_OPTIONS = 2_000  # before the here-document; a quotation that does not end is read often
 
 _START = re.compile(r"(?<!<)<<(?!<)-?[ \t]{0,9}['\"]?([A-Za-z_]\w{0,39})['\"]?([^\n]{0,200}\n)")
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\\n", re.DOTALL)
@@ -11,9 +14,8 @@ _NEXT_COMMAND = re.compile(r"[;\n]|&&|\|\|")
 def here_document_of(command: str, invocation: re.Pattern[str]) -> str | None:
     """The one that such an invocation reads, and not one that another command writes to a file."""
     for before, text in _here_documents(command):
-        for match in invocation.finditer(before):
-            between = _STRING.sub("", before[match.end() :])
-            if not _NEXT_COMMAND.search(between):
+        for last in deque(invocation.finditer(before), 1):
+            if _are_options(before[last.end() :]):
                 return text
     return None
 
@@ -21,6 +23,11 @@ def here_document_of(command: str, invocation: re.Pattern[str]) -> str | None:
 def without_here_documents(command: str) -> str:
     """The commands alone: a script in a here-document is not run where it stands."""
     return "".join(before for before, _ in _here_documents(command))
+
+
+def _are_options(text: str) -> bool:
+    """Of one command, and not the next one."""
+    return len(text) <= LONGEST_OPTIONS and not _NEXT_COMMAND.search(_STRING.sub("", text))
 
 
 def _here_documents(command: str) -> Iterator[tuple[str, str | None]]:
