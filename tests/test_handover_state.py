@@ -48,6 +48,21 @@ def test_whether_commits_were_pushed_is_told_of_a_session_that_pushed(
     assert [text for text in section(story, "Last session") if "ushed" in text] == line
 
 
+def test_commits_that_were_not_pushed_are_told_where_sessions_push(story: Story) -> None:
+    tell(story, "a", Summary(request="Blink"), facts=(commit("1a2b3c4", BLINK), PUSH))
+    tell(story, "b", Summary(request="Dim it"), facts=(commit("2b3c4d5", DIM),))
+    assert section(story, "Last session") == [f"- {DIM} (2b3c4d5)", "Not pushed in that session"]
+    tell(story, "c", Summary(request="Oil the hinge", files_edited=("hinge.py",)))
+    assert not any("ushed" in line for line in section(story, "Last session"))
+
+
+def test_files_edited_after_the_last_commit_are_named_as_in_the_project(story: Story) -> None:
+    facts = (commit("1a2b3c4", BLINK),)
+    tell(story, "a", Summary(request="Blink", files_edited=("pier\\lamp.py",)), facts=facts)
+    tell(story, "a", Summary(request="Oil it", files_edited=("pier\\hinge.py",)))
+    assert "Edited after its last commit: pier/hinge.py" in section(story, "Last session")
+
+
 def test_a_goal_that_is_a_heading_is_explained_by_its_turn(story: Story) -> None:
     review = Observation(
         "discovery",

@@ -11,7 +11,7 @@ from typing import cast
 
 from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, escape_fences, fenced
 from claude_mem.recall.handover import what_holds
-from claude_mem.recall.handover.digests import SessionDigest, digest_sessions
+from claude_mem.recall.handover.digests import Habits, SessionDigest, digest_sessions, habits_of
 from claude_mem.recall.handover.line_text import (
     SAME_STATEMENT,
     Line,
@@ -91,8 +91,7 @@ def build_context(
     ended_facts = store.facts(project_id, ("rule", "decision"), ("past", "wrong"))
     observations = without_facts(observations, ended_facts)
     if last is not None:
-        is_usual = any(session.has_commits for session in sessions)
-        _add_last_session(page, last, branch, is_usual)
+        _add_last_session(page, last, branch, habits_of(sessions))
     commits = [r.text for session in sessions for r in session.results if r.is_commit]
     earlier = [session for session in sessions if session is not last]
     page.add_section("What holds here", WHAT_HOLDS, [
@@ -156,12 +155,10 @@ def _recent_memories(observations: Sequence[JsonRow]) -> Iterator[Line]:
             yield Line(f"{line} {identity}", subject=without_topics(title), ids=(identity,))
 
 
-def _add_last_session(
-    page: "_Page", session: SessionDigest, branch: str, is_usually_committed: bool
-) -> None:
+def _add_last_session(page: "_Page", session: SessionDigest, branch: str, habits: Habits) -> None:
     """`branch` is that of the new session; empty if it is unknown."""
     results = results_of(session)
-    after = list(where_it_stands(session, results, is_usually_committed))
+    after = list(where_it_stands(session, results, habits))
     own = session.branches[0] if session.branches else ""
     on_branch = f" on branch {flat(own)}" if own else ""
     if own and branch not in ("", *session.branches, *MAIN_BRANCHES):

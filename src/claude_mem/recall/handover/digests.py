@@ -219,6 +219,21 @@ class SessionDigest:
         return "pushed" if is_all else "pushed, except for the last commit"
 
 
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What some session of the project did: only there is it news that another one did not."""
+
+    commits: bool = False
+    pushes: bool = False
+
+
+def habits_of(sessions: Sequence[SessionDigest]) -> Habits:
+    return Habits(
+        commits=any(session.has_commits for session in sessions),
+        pushes=any(session.push_state for session in sessions),
+    )
+
+
 def _with_their_work(results: Sequence[Result]) -> list[Result]:
     """A commit of a turn of its own tells of the work before it, back to the commit before."""
     joined: list[Result] = []
@@ -322,12 +337,12 @@ def is_in_project(path: str) -> bool:
 
 
 def is_incidental(path: str) -> bool:
-    return _INCIDENTAL.search(_plain(path)) is not None
+    return _INCIDENTAL.search(plain_path(path)) is not None
 
 
 def place_of(files: Sequence[str], title: str) -> str:
     """The main files of a session: first those that its title names, one of each folder."""
-    paths = [_plain(path) for path in files if not _SCRATCH.search(_plain(path))]
+    paths = [plain_path(path) for path in files if not _SCRATCH.search(plain_path(path))]
     main = [path for path in paths if not _INCIDENTAL.search(path)] or paths
     words = stems_in(title)
     ranked = sorted(main, key=lambda path: -len(stems_in(name_of(path)) & words))
@@ -344,7 +359,7 @@ def place_of(files: Sequence[str], title: str) -> str:
 
 def with_paths(text: str, files: Sequence[str]) -> str:
     """With the whole path of each edited file where the text first names it."""
-    paths = [_plain(path) for path in files]
+    paths = [plain_path(path) for path in files]
     for path in paths:
         name = name_of(path)
         if name == path or path in text or sum(name_of(other) == name for other in paths) > 1:
@@ -353,7 +368,7 @@ def with_paths(text: str, files: Sequence[str]) -> str:
     return text
 
 
-def _plain(path: str) -> str:
+def plain_path(path: str) -> str:
     """With slashes, and without the work tree that an agent made inside the project."""
     return _WORK_TREE.sub("", path.replace("\\", "/"))
 
@@ -364,4 +379,4 @@ def _folder(path: str) -> str:
 
 
 def name_of(path: str) -> str:
-    return _plain(path).rpartition("/")[2]
+    return plain_path(path).rpartition("/")[2]

@@ -9,11 +9,13 @@ from dataclasses import replace
 
 from claude_mem.recall.handover.digests import (
     REVERT,
+    Habits,
     Result,
     SessionDigest,
     is_incidental,
     name_of,
     place_of,
+    plain_path,
     with_paths,
 )
 from claude_mem.recall.handover.line_text import (
@@ -243,14 +245,16 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
 
 
 def where_it_stands(
-    session: SessionDigest, results: Sequence[Line], is_usually_committed: bool = False
+    session: SessionDigest, results: Sequence[Line], habits: Habits
 ) -> Iterator[Line]:
     """Besides the results: pull requests, files and whether they were committed and pushed,
     failing tests and next steps."""
     last = session.last_commit
     is_named = last is None or any(last.note in line.text for line in results)
     places = [] if last is None or is_named else [f"last commit {last.value[:8]} {last.note}"]
-    places += [session.push_state] if session.push_state else []
+    is_unpushed = habits.pushes and session.has_commits and not session.pull_requests
+    push_state = session.push_state or ("not pushed in that session" if is_unpushed else "")
+    places += [push_state] if push_state else []
     places += [
         f"pull request {request.value} ({_seen(request)}, state unknown)"
         for request in session.pull_requests[-2:]
@@ -259,16 +263,16 @@ def where_it_stands(
         text = "; ".join(places)
         yield Line(flat(f"{text[0].upper()}{text[1:]}"))
     shown_text = " ".join(line.text for line in results)
-    is_uncommitted = is_usually_committed and not session.has_commits
-    files = [path.replace("\\", "/") for path in session.files]
-    files.sort(key=is_incidental)
+    is_uncommitted = habits.commits and not session.has_commits
+    files = sorted(dict.fromkeys(map(plain_path, session.files)), key=is_incidental)
     if any(path.rpartition("/")[2] not in shown_text for path in files):
         state = ", not committed in that session" if is_uncommitted else ""
         yield Line(f"Files edited{state}: {_fitting(files)}", stated="")
     elif session.files and is_uncommitted:
         yield Line("Not committed in that session.")
     if session.has_commits and session.uncommitted:
-        yield Line(f"Edited after its last commit: {_fitting(session.uncommitted)}", stated="")
+        edited = list(dict.fromkeys(map(plain_path, session.uncommitted)))
+        yield Line(f"Edited after its last commit: {_fitting(edited)}", stated="")
     for run in _last_failing_test(session):
         yield Line(flat(f"Tests failed at the end: `{run.command}` ({run.counts or run.outcome})"))
     for step in _next_steps(session.turns[-1].summary)[:MAX_STEPS]:
