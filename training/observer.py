@@ -41,6 +41,12 @@ from claude_mem.observer.local.evidence import (
     collect_evidence,
     find_candidates,
 )
+from claude_mem.observer.local.learned_features import (
+    passage_features,
+    turn_features,
+    turn_words,
+    word_weights,
+)
 from claude_mem.observer.local.learned_trees import Features, Weights
 from claude_mem.observer.local.selection import (
     RankedTitle,
@@ -48,11 +54,7 @@ from claude_mem.observer.local.selection import (
     is_clear_enough,
     is_evident_work,
     is_only_commit_request,
-    passage_features,
     speaks_english,
-    turn_features,
-    turn_words,
-    word_weights,
 )
 from claude_mem.observer.local.title_candidates import (
     find_titles,
