@@ -19,7 +19,7 @@ from tests.real_client import Client, bundled_client
 from bench.home import spawn, temporary_home
 from bench.measure import Figure, in_turns, median, run, seconds_of, table
 
-ROUNDS = 30
+ROUNDS = 20
 BASELINE, BARE = "python -I -S -c pass", "claude -p"
 EMPTY_PLUGIN = "claude -p, the plugin without hooks and server"
 SERVER = "claude -p, the plugin without hooks"

@@ -37,6 +37,8 @@ def measure() -> list[Figure]:
 
 def _figures(home: Home) -> list[Figure]:
     peak, clients = 0.0, 0
+    home.start_worker()
+    process = Path("/proc", str(home.worker_pid()))
     for number in (1, 2, 3):
         for session in range(SESSIONS):
             names = {"session_id": f"s{session}", "prompt_id": f"s{session}-{number}"}
@@ -45,7 +47,6 @@ def _figures(home: Home) -> list[Figure]:
 
     def done() -> bool:
         nonlocal peak, clients
-        process = Path("/proc", str(home.worker_pid()))
         alive = [child for child in child_pids(process) if is_alive(int(child))]
         children = [Path("/proc", child) for child in alive]
         peak = max(peak, sum(map(_resident_megabytes, (process, *children))))
@@ -53,7 +54,6 @@ def _figures(home: Home) -> list[Figure]:
         return home.settled() and not home.rows("SELECT 1 FROM refinements")
 
     wait_until(done, "the revisions")
-    process = Path("/proc", str(home.worker_pid()))
     wait_until(lambda: not child_pids(process), "the end of the idle clients", CLOSED_AFTER_SECONDS)
     rows = home.rows("SELECT count(*) AS n FROM session_summaries WHERE observer = 'claude'")
     print(f"  {rows[0]['n']} turns of {SESSIONS} sessions revised by at most {clients} clients")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.payloads import session_start
@@ -84,8 +85,11 @@ def processor_seconds(process: Path) -> float:
 
 
 def child_pids(process: Path) -> list[str]:
-    tasks = (process / "task").iterdir()
-    return [child for task in tasks for child in (task / "children").read_text().split()]
+    children: list[str] = []
+    for task in (process / "task").iterdir():
+        with suppress(FileNotFoundError):  # a thread that has just ended
+            children += (task / "children").read_text().split()
+    return children
 
 
 def _package_bytes() -> int:

@@ -21,7 +21,7 @@ from claude_mem.store import Store
 from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.lock import is_held
 
-ROUNDS = 100
+ROUNDS = 60
 OBSERVATIONS = 400
 BASELINE, IN_SHELL = "python -I -S -c pass", "the same, run by sh"
 TOOL_WARM, TOOL_COLD = "PostToolUse, worker up", "PostToolUse, no worker"
