@@ -12,9 +12,8 @@ from datetime import UTC, datetime
 
 from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
-from claude_mem.intake.client_messages import command_as_typed, split_client_message
+from claude_mem.intake.event_words import command_as_typed, event_parts, split_client_message
 from claude_mem.intake.projects import Exclusions, Projects
-from claude_mem.intake.record_parts import event_parts
 from claude_mem.redaction import Redactor
 from claude_mem.text import shorten_middle
 from claude_mem.types import ClientMessage, Event, Json

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
-from claude_mem.intake.record_parts import record_of
+from claude_mem.intake.event_words import record_of
 from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.local.observer import distil

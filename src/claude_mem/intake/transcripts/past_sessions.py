@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventHeader, EventReader, is_bare
-from claude_mem.intake.record_parts import (
+from claude_mem.intake.event_words import (
     SUBAGENT_TOOLS,
     TOOLS_WITH_PARTS,
     may_have_message,

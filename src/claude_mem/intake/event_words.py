@@ -1,16 +1,17 @@
-"""What an event adds to the record: words of the user, the agent and its subagents.
+"""The words in an event: of the user, the agent and its subagents, and what the client sends in
+place of a prompt (reports of background tasks, monitors, the output of its own commands).
 
-Payloads arrive here redacted but not yet truncated. Tool output is not part of the record; what a
-model wrote about its tools is (plans, questions, reports, commit messages, descriptions, tasks).
+Payloads arrive here redacted but not yet truncated. The observer distils these parts, and they are
+the record of the turn. Tool output is no part; what a model wrote about its tools is (plans,
+questions, reports, commit messages, descriptions, tasks).
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
-from claude_mem.intake.client_messages import split_client_message, tag_content
 from claude_mem.observer.local.here_documents import here_document_of, without_here_documents
-from claude_mem.types import Json, RecordKind, RecordPart, Speaker
+from claude_mem.types import ClientMessage, Json, RecordKind, RecordPart, Speaker
 
 LONGEST_PART = 32_768
 _FIRST_WORDS = 8  # by which most parts of a turn differ
@@ -32,6 +33,13 @@ _QUOTED = r"""(?:"((?:[^"\\]|\\.){1,20000})"|'([^']{1,20000})')"""
 _MESSAGE = re.compile(rf"(?:\s-[a-zA-Z]*m|\s--message)[\s=]+{_QUOTED}")
 _TITLE = re.compile(rf"\s(?:--title|-t)[\s=]+{_QUOTED}")
 _BODY = re.compile(rf"\s(?:--body|-b)[\s=]+{_QUOTED}")
+
+_TAGS = r"(?:[a-z]{1,30}-){0,3}(?:notification|event)|local-command-[a-z]{1,20}|bash-[a-z]{1,20}"
+_CLIENT_MESSAGE = re.compile(rf"\s*<({_TAGS})>", re.IGNORECASE)
+_LONGEST_ID = 200
+_COMMAND = re.compile(
+    r"(?:<command-.{0,4000})?<command-name>([^<]{1,200})</command-name>", re.DOTALL
+)
 
 Payload = Mapping[str, Json]
 
@@ -98,6 +106,50 @@ def _cut_in_middle(text: str) -> str:
         return text
     half = LONGEST_PART // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half} characters cut …]\n{text[-half:]}"
+
+
+# In place of a prompt
+
+
+def split_client_message(prompt: str) -> tuple[ClientMessage | None, str]:
+    """The message of the client at the start, and what the user typed after it."""
+    rest, messages = prompt, ""
+    while begin := _CLIENT_MESSAGE.match(rest):
+        _, end, after = rest.partition(f"</{begin[1]}>")
+        messages += rest[: len(rest) - len(after)]
+        rest = after
+        if not end:
+            break
+    if not messages:
+        return None, prompt
+    return _identified(messages.strip()), rest.strip()
+
+
+def _identified(text: str) -> ClientMessage:
+    return ClientMessage(text, _identifier(text, "task-id"), _identifier(text, "tool-use-id"))
+
+
+def _identifier(text: str, tag: str) -> str | None:
+    value = tag_content(text, tag).strip()
+    return value if 0 < len(value) <= _LONGEST_ID else None
+
+
+def tag_content(text: str, tag: str) -> str:
+    """Of the first such tag, up to its end or the end of the text; empty without it."""
+    return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
+
+
+def is_command(text: str) -> bool:
+    return _COMMAND.match(text) is not None
+
+
+def command_as_typed(text: str) -> str:
+    """A slash command that the client wrapped in tags: "/name arguments"; else the text itself."""
+    command = _COMMAND.match(text)
+    if command is None:
+        return text
+    name = command[1].strip().removeprefix("/")
+    return f"/{name} {tag_content(text, 'command-args').strip()}".strip()
 
 
 # Messages
