@@ -1,10 +1,8 @@
 """Titles from the edits of a turn, for want of words."""
 
+from claude_mem.observer.local.title_candidates import TitleCandidate, TitleSource, after_file
 from claude_mem.observer.local.titles import (
     LONGEST_EDIT,
-    TitleCandidate,
-    TitleSource,
-    after_file,
     from_edits,
     main_file,
     of_changed_files,

@@ -3,7 +3,7 @@
 import pytest
 
 from claude_mem.observer.local.lasting_titles import says_nothing_lasting
-from claude_mem.observer.local.titles import TitleCandidate, TitleSource, with_subject
+from claude_mem.observer.local.title_candidates import TitleCandidate, TitleSource, with_subject
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer.local import learned_trees, titles
+from claude_mem.observer.local import learned_trees
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.selection import DOUBT, RankedTitle, in_order
+from claude_mem.observer.local.title_candidates import TitleCandidate, TitleSource
 from claude_mem.observer.local.title_clarity import Clarity, known_of, shapes_of
 from tests.turns import edited, stopped, turn
 
@@ -83,7 +84,7 @@ def test_a_clear_title_is_preferred_to_one_that_leaves_its_subject_open() -> Non
     ],
 )
 def test_a_clause_that_names_nothing_counts_as_less_clear(
-    source: titles.TitleSource, text: str, doubts: int
+    source: TitleSource, text: str, doubts: int
 ) -> None:
     ranked = RankedTitle(0.0, 2.0, candidate(source, text))
     assert ranked.cautious_clarity == 2.0 - doubts * DOUBT
@@ -97,8 +98,8 @@ def test_of_two_clear_titles_the_one_with_a_name_is_taken() -> None:
     assert in_order([plain, named]) == [named, plain]
 
 
-def candidate(source: titles.TitleSource, text: str) -> titles.TitleCandidate:
-    return titles.TitleCandidate(text, source, "all", 0, 0, is_question=False, named_text=text)
+def candidate(source: TitleSource, text: str) -> TitleCandidate:
+    return TitleCandidate(text, source, "all", 0, 0, is_question=False, named_text=text)
 
 
 @given(st.text(max_size=300), st.sampled_from(["final", "commit", "no such source"]))

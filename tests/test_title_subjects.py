@@ -1,8 +1,12 @@
 """Candidates for a title, and what is put before them."""
 
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.title_candidates import _subject
-from claude_mem.observer.local.titles import TitleCandidate, TitleSource, with_subject
+from claude_mem.observer.local.title_candidates import (
+    TitleCandidate,
+    TitleSource,
+    _subject,
+    with_subject,
+)
 from claude_mem.types import Turn
 from tests.turns import edited, stopped, turn
 

@@ -57,12 +57,12 @@ from claude_mem.observer.local.selection import (
     speaks_english,
 )
 from claude_mem.observer.local.title_candidates import (
+    TitleCandidate,
     find_titles,
     passages_with_titles,
     title_context,
     title_features,
 )
-from claude_mem.observer.local.titles import TitleCandidate
 
 JUDGED = Path("training/judged_titles.tsv")
 PACKAGED = Path("src/claude_mem/observer/local") / learned_trees.TABLE

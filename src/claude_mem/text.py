@@ -14,6 +14,7 @@ _INVISIBLE = re.compile(
 )
 _JOINERS = re.compile("[\u200c\u200d]++")
 QUESTION_MARKS = ("?", "？", "؟")
+COLONS = (":", "：")
 NO_MEMORIES = "No memories yet. Recording starts with the first session after claude-mem install."
 
 

@@ -33,7 +33,6 @@ from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.selection import (
     CLEAR,
     CLEAR_OF_EDITS,
-    COLONS,
     DETAILS,
     RankedTitle,
     ScoredTurn,
@@ -42,12 +41,12 @@ from claude_mem.observer.local.selection import (
     select_passages,
     tells_stopped_commit,
 )
-from claude_mem.observer.local.titles import TITLES
+from claude_mem.observer.local.title_candidates import TITLES, after_file
+from claude_mem.observer.local.titles import STATED_REASONS, asked_title, topics_of
 from claude_mem.observer.local.tool_uses import Failure, FileWork
-from claude_mem.observer.local.turn_topic import STATED_REASONS, asked_title, topics_of
 from claude_mem.observer.local.user_rules import find_rules, proposed_rules, rule_title
 from claude_mem.observer.local.version import VERSION
-from claude_mem.text import QUESTION_MARKS, shorten
+from claude_mem.text import COLONS, QUESTION_MARKS, shorten
 from claude_mem.title_rules import Topic, has_name, is_complete, with_topics, without_topics
 from claude_mem.types import (
     COMMAND_PURPOSES,
@@ -166,7 +165,7 @@ def _by_clarity(scored: ScoredTurn) -> Iterator[TitleChoice]:
     clear = [each for each in ranked if each.is_clearer_than(least)]
     sure = [each for each in clear if each.is_surely_clearer_than(least)]
     for each in (*sure, *clear):
-        yield _chosen(each)._replace(text=titles.after_file(each.title, files))
+        yield _chosen(each)._replace(text=after_file(each.title, files))
     yield TitleChoice(titles.from_edits(files), needs_topic=True)
     plan = titles.from_plan(evidence.request.plan_title)
     if not says_nothing_lasting(plan, has_edits=bool(files)):

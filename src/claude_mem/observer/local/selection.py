@@ -29,7 +29,13 @@ from claude_mem.observer.local.learned_features import (
 )
 from claude_mem.observer.local.learned_trees import Features, Trees, Weights
 from claude_mem.observer.local.title_candidates import (
+    OF_REPOSITORY,
+    PROPOSAL,
     READ_PASSAGES,
+    SPOKEN,
+    TITLES,
+    UNCUT,
+    TitleCandidate,
     TitleContext,
     find_titles,
     passages_with_titles,
@@ -37,15 +43,8 @@ from claude_mem.observer.local.title_candidates import (
     title_features,
 )
 from claude_mem.observer.local.title_signs import has_plain_label
-from claude_mem.observer.local.titles import (
-    OF_REPOSITORY,
-    PROPOSAL,
-    SPOKEN,
-    TITLES,
-    UNCUT,
-    TitleCandidate,
-    is_commit_request,
-)
+from claude_mem.observer.local.titles import is_commit_request
+from claude_mem.text import COLONS
 from claude_mem.title_rules import is_english_text, names_in, width
 from claude_mem.types import Turn, Verbosity
 
@@ -81,7 +80,6 @@ LEAST_SCORE, MIN_CHARS = -5.0, 140  # but says something
 SURE_SCORE = -1.4  # of a passage that is kept although it starts or ends like one that says nothing
 MIN_NOVELTY = 0.25  # share of new words, compared with the title and the passages selected so far
 MIN_SESSION_NOVELTY = 0.2  # and with each memory of the session's previous turns
-COLONS = (":", "：")
 _COMMIT_WORDS = frozenset(("hook", "hooks", "commit", "typecheck"))
 _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(?:\([^)]*\)\.?)?")
 

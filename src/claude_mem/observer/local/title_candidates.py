@@ -1,19 +1,23 @@
-"""Texts that may become the title of a turn, and what the model gets to know of each.
+"""Texts that may become the title of a turn, what each is about, and what the model gets to know of
+it.
 
 First what models wrote to be a title: subjects of commits and pull requests, headings of plans and
 reports, tasks, tasks of subagents. Then clauses of what was said.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice, repeat
 from math import fsum, log1p
+from typing import Literal, NamedTuple, get_args
 
 from claude_mem.observer.local import cues
+from claude_mem.observer.local.clause_grammar import has_predicate, is_proposal, tells_means
 from claude_mem.observer.local.empty_phrases import is_empty_phrase
 from claude_mem.observer.local.evidence import Candidate, TurnEvidence
+from claude_mem.observer.local.lasting_titles import says_nothing_lasting
 from claude_mem.observer.local.learned_trees import Features, Tests, Weights, among
 from claude_mem.observer.local.markdown import (
     MessagePassage,
@@ -22,33 +26,65 @@ from claude_mem.observer.local.markdown import (
     without_fences,
     without_markup,
 )
-from claude_mem.observer.local.title_signs import is_anchored
+from claude_mem.observer.local.title_references import refers_to_unnamed
+from claude_mem.observer.local.title_signs import (
+    LONGEST_PLACE,
+    addresses_someone,
+    has_definite_stand_in,
+    is_anchored,
+    is_document,
+    lacks_subject,
+    only_labels,
+    refers_outside,
+    without_label,
+)
 from claude_mem.observer.local.titles import (
-    CUTS,
-    MOST_OF_SENTENCE,
-    SOURCES,
-    TITLES,
-    Cut,
-    TitleCandidate,
-    TitleSource,
+    LONGEST_TITLE,
+    as_title,
     file_before,
     from_request,
     main_file,
-    with_subject,
+    names_file,
     without_lead,
 )
+from claude_mem.observer.local.tool_uses import FileWork
 from claude_mem.title_rules import (
     count_words,
     is_balanced,
+    is_complete,
     names_subject,
     specific_words,
 )
+
+TitleSource = Literal[
+    "commit", "pull request", "request heading", "plan heading", "final heading", "emphasis",
+    "subagent task", "task", "final", "request", "statement", "report", "announcement",
+]  # fmt: skip
+SOURCES: tuple[TitleSource, ...] = get_args(TitleSource)
+# Written to be read alone; and what was said to somebody who knew the rest.
+OF_REPOSITORY: tuple[TitleSource, ...] = ("commit", "pull request")  # written to be read alone
+TITLES: tuple[TitleSource, ...] = (*OF_REPOSITORY, "request heading", "plan heading")
+SPOKEN: tuple[TitleSource, ...] = (
+    "final", "request", "statement", "report", "final heading", "emphasis", "announcement",
+)  # fmt: skip
+_SAID: tuple[TitleSource, ...] = ("final", "statement", "report", "announcement", "emphasis")
+# How much of its text a candidate is.
+Cut = Literal["all", "first clause", "later clause", "clauses", "start", "scope", "subject"]
+CUTS: tuple[Cut, ...] = get_args(Cut)
+UNCUT: tuple[Cut, ...] = ("all", "scope")
+MAX_NAMES = 4  # that count
+MOST_OF_SENTENCE, LONGEST_SENTENCE = 20, 130  # words and characters of a sentence that is not cut
+FEWEST_SPOKEN = 4  # of a clause of the conversation; what was written as a title may be shorter
+FEWEST_SPECIFIC = 4  # specific words of a clause without a name
+MOST_BEFORE_SUBJECT = 12  # words of a title that gets a subject although it has one
+PROPOSAL = "Proposal"
+DEFINITE_NOUN = re.compile(r"the ([a-z]{3,})\b", re.IGNORECASE)
 
 _SOURCE_FEATURES = {s: {f"from {other}": float(s == other) for other in SOURCES} for s in SOURCES}
 _CUT_FEATURES = {cut: {f"cut: {other}": float(cut == other) for other in CUTS} for cut in CUTS}
 
 MOST_WORDS, FEWEST_WORDS, SHORTEST = 12, 3, 8
-LONGEST_PLACE, FEWEST_PLACE_WORDS = 6, 2
+FEWEST_PLACE_WORDS = 2
 FEWEST_OF_START = 5
 MAX_CANDIDATES = 400
 FEWEST_MENTIONS = 3  # of a symbol in an answer, to be what it is about
@@ -107,16 +143,19 @@ _ISSUE = re.compile(r"(?<![\w/])#\d{1,7}\b")
 _CODE = re.compile(r"`([A-Za-z_][\w./:-]{2,39})(?:\(\))?`")
 
 
-@dataclass(frozen=True, slots=True)
-class TitleContext:
-    """What the candidates of a turn are compared with."""
+class TitleCandidate(NamedTuple):
+    text: str
+    source: TitleSource
+    cut: Cut
+    number: int  # among the texts of its source
+    messages_after: int
+    is_question: bool
+    named_text: str  # where its names are counted: what it was cut from, if it is all of that
+    place: str = ""  # the file, symbol or heading under which it was said
 
-    weight: dict[str, float]  # of its words (`selection.word_weights`)
-    has_commit: bool
-    edits: float
-    messages: float
-    request: float
-    final: float
+    @property
+    def names(self) -> int:
+        return cues.count_names(self.named_text, MAX_NAMES)
 
 
 def find_titles(
@@ -379,6 +418,169 @@ def _candidate(
         named_text=full if cut == "all" else text,
         place=place,
     )  # fmt: skip
+
+
+# What a title is about: the title itself says it, or a name is put before it.
+#
+# A title is read alone, weeks later. What was written as a title names its subject; a clause of
+# the conversation often does not, because everybody knew it.
+
+
+def with_subject(
+    candidate: TitleCandidate, subject: str, *, has_edits: bool, is_english: bool
+) -> Iterator[TitleCandidate]:
+    """The title, and the same with its place or the subject of the turn before it; only the latter
+    where it has no subject of its own. Nothing if it is no complete clause, or if it refers to what
+    only the conversation has named."""
+    named = _named(candidate, subject, has_edits=has_edits, is_english=is_english)
+    if not is_english or candidate.source not in SPOKEN:
+        yield from named
+        return
+    yield from (title for title in named if not refers_to_unnamed(title.text))
+
+
+def _named(
+    candidate: TitleCandidate, subject: str, *, has_edits: bool, is_english: bool
+) -> Iterator[TitleCandidate]:
+    title = _checked(candidate, has_edits=has_edits, is_english=is_english)
+    if title is None:
+        return
+    if not is_english:
+        yield title
+        return
+    text = title.text
+    has_subject = names_subject(text, is_english=True)
+    subject = title.place or subject
+    if has_subject and not _needs_subject(title, text):
+        is_proposed = _is_proposed(title, has_edits)
+        if whole := _as_proposal(title) if is_proposed else title:
+            yield whole
+        is_short = title.source in SPOKEN and count_words(text) <= MOST_BEFORE_SUBJECT
+        # A symbol that an answer repeats is a guess; a file that was edited is not.
+        place = subject if title.place or has_edits else ""
+        if place and is_short and not is_proposed and (named := _after(place, title)):
+            yield named
+    # The name of a file says little before words that say nothing: "summary of changes".
+    elif not has_subject and not cues.IMPERATIVE.match(text):
+        return
+    elif subject and _names_its_place(text, subject):
+        yield title
+    elif subject:
+        if named := _after(subject, title):
+            yield named
+    elif (
+        len(specific_words(text)) >= FEWEST_SPECIFIC
+        and not lacks_subject(text)
+        and (is_anchored(text) or not has_definite_stand_in(text))
+    ):
+        yield title
+
+
+def _names_its_place(text: str, subject: str) -> bool:
+    """Whether a text of a definite thing names its place: "The horn … in horn.py"."""
+    definite = DEFINITE_NOUN.match(text)
+    name = subject.lower()
+    return definite is not None and definite[1].lower() in name and name in text.lower()
+
+
+def _checked(
+    candidate: TitleCandidate, *, has_edits: bool, is_english: bool
+) -> TitleCandidate | None:
+    if candidate.is_question and not candidate.names:
+        return None
+    is_spoken = candidate.source in SPOKEN
+    text = without_label(candidate.text) if is_english else candidate.text
+    text = _without_second_label(text) if is_english and is_spoken else text
+    text = as_title(text, LONGEST_SENTENCE if is_spoken else LONGEST_TITLE)
+    if not text or "?" in text or "://" in text or not is_complete(text, is_english=is_english):
+        return None
+    if is_spoken and count_words(text) < FEWEST_SPOKEN:
+        return None
+    if is_english and is_spoken and (refers_outside(text) or only_labels(text)):
+        return None
+    if is_english and candidate.source not in OF_REPOSITORY:
+        texts = (candidate.text, text)  # perhaps without its label: "Left alone: …"
+        if any(says_nothing_lasting(each, has_edits=has_edits) for each in texts):
+            return None
+    if is_english:
+        return None if addresses_someone(text) else candidate._replace(text=text)
+    has_subject = names_subject(text, is_english=False)
+    return candidate._replace(text=text) if has_subject else None
+
+
+def _needs_subject(candidate: TitleCandidate, text: str) -> bool:
+    """What was written as a title has its subject; a clause of the conversation may lack it."""
+    if candidate.source not in SPOKEN:
+        return False
+    is_known = is_anchored(text) and not has_definite_stand_in(text)
+    return lacks_subject(text) or tells_means(text) or not is_known or not has_predicate(text)
+
+
+def _after(subject: str, candidate: TitleCandidate) -> TitleCandidate | None:
+    text = candidate.text
+    if count_words(text) >= MOST_OF_SENTENCE or subject.lower() in text.lower():
+        return None
+    # A document may be about anything: its name does not tell what the clause is about.
+    if addresses_someone(subject) or (is_document(subject) and not is_anchored(text)):
+        return None
+    text = _without_second_label(f"{subject.rstrip(' :-–—')}: {lower_first(text)}")
+    text = as_title(text, LONGEST_SENTENCE)
+    return candidate._replace(text=text, cut="subject") if text else None
+
+
+def after_file(candidate: TitleCandidate, files: Collection[FileWork]) -> str:
+    """A clause that was said in a turn with edits, after the file they are about: readers asked
+    where it belongs even where it names a symbol."""
+    text = candidate.text
+    if candidate.source not in _SAID or not files or ": " in text or names_file(text):
+        return text
+    file = main_file(files)
+    if file.partition(".")[0].lower() in text.lower():
+        return text
+    placed = _after(file, candidate)
+    return placed.text if placed is not None else text
+
+
+def _without_second_label(title: str) -> str:
+    """ "Lamps: Winter: both may burn" is a line of an outline: of its labels, the first remains."""
+    label, _, statement = title.partition(": ")
+    second, _, rest = statement.partition(": ")
+    labels = (label, second)
+    is_outline = all(len(text.split()) <= LONGEST_PLACE and "`" not in text for text in labels)
+    return f"{label}: {lower_first(rest)}" if rest and is_outline else title
+
+
+def _is_proposed(candidate: TitleCandidate, has_edits: bool) -> bool:
+    """Whether an answer tells a change that nobody made."""
+    is_answer = candidate.source in ("final", "statement", "report", "emphasis")
+    return is_answer and not has_edits and is_proposal(candidate.text)
+
+
+def _as_proposal(candidate: TitleCandidate) -> TitleCandidate | None:
+    text = as_title(f"{PROPOSAL}: {lower_first(candidate.text)}", LONGEST_SENTENCE)
+    return candidate._replace(text=text) if text else None
+
+
+def lower_first(text: str) -> str:
+    """Names keep their capitals: a second one tells them apart, within the word or after it."""
+    first, _, rest = text.partition(" ")
+    is_name = first[1:] != first[1:].lower() or rest[:1].isupper()
+    return text if is_name else text[0].lower() + text[1:]
+
+
+# What the model gets to know of each
+
+
+@dataclass(frozen=True, slots=True)
+class TitleContext:
+    """What the candidates of a turn are compared with."""
+
+    weight: dict[str, float]  # of its words (`selection.word_weights`)
+    has_commit: bool
+    edits: float
+    messages: float
+    request: float
+    final: float
 
 
 def title_context(evidence: TurnEvidence, weight: dict[str, float]) -> TitleContext:

@@ -1,40 +1,37 @@
-"""Titles from plans, commits, sentences and requests, a complete clause and never part of one; and
-from the edits themselves."""
+"""Titles from plans, commits, sentences and requests, a complete clause and never part of one; from
+the edits themselves; and what a turn was about, for a title that may not be understood without it.
+"""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
-from typing import Literal, NamedTuple, get_args
+from itertools import islice
 
-from claude_mem.observer.local import cues
-from claude_mem.observer.local.clause_grammar import has_predicate, is_proposal, tells_means
+from claude_mem.observer.local.any_case import AnyCase
+from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.empty_phrases import is_empty_phrase, without_opening
-from claude_mem.observer.local.lasting_titles import says_nothing_lasting
+from claude_mem.observer.local.evidence import TurnEvidence, UserRequest
 from claude_mem.observer.local.markdown import sentences, width, without_markup
-from claude_mem.observer.local.title_references import refers_to_unnamed
-from claude_mem.observer.local.title_signs import (
-    LONGEST_PLACE,
-    addresses_someone,
-    has_definite_stand_in,
-    is_anchored,
-    is_document,
-    lacks_subject,
-    only_labels,
-    refers_outside,
-    without_label,
-)
+from claude_mem.observer.local.title_signs import is_anchored
 from claude_mem.observer.local.tool_uses import FileWork, file_name
+from claude_mem.text import COLONS, QUESTION_MARKS, one_line, shorten
 from claude_mem.title_rules import (
+    NAME,
+    PREPOSITIONS,
+    Topic,
+    TopicKind,
     count_words,
     is_balanced,
     is_complete,
-    names_subject,
+    names_in,
     specific_words,
 )
+from claude_mem.types import BRANCH, Turn
 
 LONGEST_TITLE, LONGEST_PLAN_TITLE = 100, 150
 SHORTEST_TITLE = 8
 LONGEST_EDIT = 150
-MOST_NAMES = 2  # of what an edit defines
+MOST_NAMES = 2  # of what an edit defines, or of what a turn was about
 READ_END = 12  # characters: the longest word with which no title ends
 MIN_WORDS = 3  # of a sentence; a request may be shorter
 
@@ -317,196 +314,188 @@ def _is_name(text: str) -> bool:
     return bool(_LOWER_CASE_NAME.match(text))
 
 
-# What a text that may become a title is, and where it comes from.
-
-TitleSource = Literal[
-    "commit", "pull request", "request heading", "plan heading", "final heading", "emphasis",
-    "subagent task", "task", "final", "request", "statement", "report", "announcement",
-]  # fmt: skip
-SOURCES: tuple[TitleSource, ...] = get_args(TitleSource)
-# Written to be read alone; and what was said to somebody who knew the rest.
-OF_REPOSITORY: tuple[TitleSource, ...] = ("commit", "pull request")  # written to be read alone
-TITLES: tuple[TitleSource, ...] = (*OF_REPOSITORY, "request heading", "plan heading")
-SPOKEN: tuple[TitleSource, ...] = (
-    "final", "request", "statement", "report", "final heading", "emphasis", "announcement",
-)  # fmt: skip
-_SAID: tuple[TitleSource, ...] = ("final", "statement", "report", "announcement", "emphasis")
-# How much of its text a candidate is.
-Cut = Literal["all", "first clause", "later clause", "clauses", "start", "scope", "subject"]
-CUTS: tuple[Cut, ...] = get_args(Cut)
-UNCUT: tuple[Cut, ...] = ("all", "scope")
-MAX_NAMES = 4  # that count
-
-
-class TitleCandidate(NamedTuple):
-    text: str
-    source: TitleSource
-    cut: Cut
-    number: int  # among the texts of its source
-    messages_after: int
-    is_question: bool
-    named_text: str  # where its names are counted: what it was cut from, if it is all of that
-    place: str = ""  # the file, symbol or heading under which it was said
-
-    @property
-    def names(self) -> int:
-        return cues.count_names(self.named_text, MAX_NAMES)
-
-
-# What a title is about: the title itself says it, or a name is put before it.
-#
-# A title is read alone, weeks later. What was written as a title names its subject; a clause of
-# the conversation often does not, because everybody knew it.
-
-MOST_OF_SENTENCE, LONGEST_SENTENCE = 20, 130  # words and characters of a sentence that is not cut
-FEWEST_SPOKEN = 4  # of a clause of the conversation; what was written as a title may be shorter
-FEWEST_WITHOUT_NAME = 4  # specific words of a clause without a name
-MOST_BEFORE_SUBJECT = 12  # words of a title that gets a subject although it has one
-PROPOSAL = "Proposal"
-DEFINITE_NOUN = re.compile(r"the ([a-z]{3,})\b", re.IGNORECASE)
-
-
-def with_subject(
-    candidate: TitleCandidate, subject: str, *, has_edits: bool, is_english: bool
-) -> Iterator[TitleCandidate]:
-    """The title, and the same with its place or the subject of the turn before it; only the latter
-    where it has no subject of its own. Nothing if it is no complete clause, or if it refers to what
-    only the conversation has named."""
-    named = _named(candidate, subject, has_edits=has_edits, is_english=is_english)
-    if not is_english or candidate.source not in SPOKEN:
-        yield from named
-        return
-    yield from (title for title in named if not refers_to_unnamed(title.text))
-
-
-def _named(
-    candidate: TitleCandidate, subject: str, *, has_edits: bool, is_english: bool
-) -> Iterator[TitleCandidate]:
-    title = _checked(candidate, has_edits=has_edits, is_english=is_english)
-    if title is None:
-        return
-    if not is_english:
-        yield title
-        return
-    text = title.text
-    has_subject = names_subject(text, is_english=True)
-    subject = title.place or subject
-    if has_subject and not _needs_subject(title, text):
-        is_proposed = _is_proposed(title, has_edits)
-        if whole := _as_proposal(title) if is_proposed else title:
-            yield whole
-        is_short = title.source in SPOKEN and count_words(text) <= MOST_BEFORE_SUBJECT
-        # A symbol that an answer repeats is a guess; a file that was edited is not.
-        place = subject if title.place or has_edits else ""
-        if place and is_short and not is_proposed and (named := _after(place, title)):
-            yield named
-    # The name of a file says little before words that say nothing: "summary of changes".
-    elif not has_subject and not cues.IMPERATIVE.match(text):
-        return
-    elif subject and _names_its_place(text, subject):
-        yield title
-    elif subject:
-        if named := _after(subject, title):
-            yield named
-    elif (
-        len(specific_words(text)) >= FEWEST_WITHOUT_NAME
-        and not lacks_subject(text)
-        and (is_anchored(text) or not has_definite_stand_in(text))
-    ):
-        yield title
-
-
-def _names_its_place(text: str, subject: str) -> bool:
-    """Whether a text of a definite thing names its place: "The horn … in horn.py"."""
-    definite = DEFINITE_NOUN.match(text)
-    name = subject.lower()
-    return definite is not None and definite[1].lower() in name and name in text.lower()
-
-
-def _checked(
-    candidate: TitleCandidate, *, has_edits: bool, is_english: bool
-) -> TitleCandidate | None:
-    if candidate.is_question and not candidate.names:
-        return None
-    is_spoken = candidate.source in SPOKEN
-    text = without_label(candidate.text) if is_english else candidate.text
-    text = _without_second_label(text) if is_english and is_spoken else text
-    text = as_title(text, LONGEST_SENTENCE if is_spoken else LONGEST_TITLE)
-    if not text or "?" in text or "://" in text or not is_complete(text, is_english=is_english):
-        return None
-    if is_spoken and count_words(text) < FEWEST_SPOKEN:
-        return None
-    if is_english and is_spoken and (refers_outside(text) or only_labels(text)):
-        return None
-    if is_english and candidate.source not in OF_REPOSITORY:
-        texts = (candidate.text, text)  # perhaps without its label: "Left alone: …"
-        if any(says_nothing_lasting(each, has_edits=has_edits) for each in texts):
-            return None
-    if is_english:
-        return None if addresses_someone(text) else candidate._replace(text=text)
-    has_subject = names_subject(text, is_english=False)
-    return candidate._replace(text=text) if has_subject else None
-
-
-def _needs_subject(candidate: TitleCandidate, text: str) -> bool:
-    """What was written as a title has its subject; a clause of the conversation may lack it."""
-    if candidate.source not in SPOKEN:
-        return False
-    is_known = is_anchored(text) and not has_definite_stand_in(text)
-    return lacks_subject(text) or tells_means(text) or not is_known or not has_predicate(text)
-
-
-def _after(subject: str, candidate: TitleCandidate) -> TitleCandidate | None:
-    text = candidate.text
-    if count_words(text) >= MOST_OF_SENTENCE or subject.lower() in text.lower():
-        return None
-    # A document may be about anything: its name does not tell what the clause is about.
-    if addresses_someone(subject) or (is_document(subject) and not is_anchored(text)):
-        return None
-    text = _without_second_label(f"{subject.rstrip(' :-–—')}: {lower_first(text)}")
-    text = as_title(text, LONGEST_SENTENCE)
-    return candidate._replace(text=text, cut="subject") if text else None
-
-
 def names_file(title: str) -> bool:
     return _FILE_IN_TEXT.search(title) is not None
 
 
-def after_file(candidate: TitleCandidate, files: Collection[FileWork]) -> str:
-    """A clause that was said in a turn with edits, after the file they are about: readers asked
-    where it belongs even where it names a symbol."""
-    text = candidate.text
-    if candidate.source not in _SAID or not files or ": " in text or names_file(text):
+# What a turn was about, for a title that may not be understood without it, or in place of one
+#
+# Whoever reads a title alone knows neither the question nor the place. The first of these that says
+# something tells why: the plan, what the user asked, the branch; and where, if the title names no
+# file: the files, or the names used most if the title has no code. All are of the turn itself: what
+# other turns or the title of the session say would have to be forgotten with them.
+
+# A branch alone does not explain an edit: one branch has many.
+STATED_REASONS: tuple[TopicKind, ...] = ("plan", "asked")
+LONGEST_TOPIC, READ_REQUEST = 90, 400
+ASKED = "Asked"
+FEWEST_WITHOUT_NAME, FEWEST_WITH_PLAIN_NAME = 6, 4  # specific words of a request as a title
+FEWEST_SPECIFIC = 3  # words of a request without a name
+FEWEST_BESIDE_NAME = 2
+FEWEST_BESIDE_STAND_IN = 4  # "why is it dark?" needs the turn before
+FEWEST_BRANCH_WORDS, MOST_BRANCH_WORDS = 2, 8
+LEAST_NEW = 0.5  # share of its words that the title does not have
+READ_ANSWER = 4_000
+# Of any agent: plans and instructions, which are read or written in any turn. Work on a skill is
+# work (`CLIENT_FILES`), but the name of its file seldom says what a turn was about.
+_OF_CLIENT = re.compile(
+    r"(?:^|[/\\])\.\w{1,20}[/\\](?:agents|commands|plans|projects|skills|todos)[/\\]"
+)
+_IDENTIFIER = re.compile(r"[a-z][A-Z]|[A-Za-z][-_./][A-Za-z]|[A-Z][a-z]+[A-Z]")
+SHORTEST_IDENTIFIER = 6
+_STAND_IN = AnyCase(r"\b(?:here|it|one|ones|that|them|there|these|this|those)\b")
+# Before a request: "ok, and question: why is the lamp dark?"
+_REQUEST_LEAD = re.compile(
+    r"^(?:(?:also|and|but|go ahead and|no|ok(?:ay)?|question|so|then|wait|yes)\b"
+    r"[\s,:.!-]{1,3}){1,3}",
+    re.IGNORECASE,
+)
+# What only the conversation knows, and what happened to who asks.
+_NOT_ALONE = AnyCase(
+    r"\b(?:again|here|it|it's|its|ones?|them|these|they|things?|this|those|yesterday"
+    r"|the same|as (?:before|defined|described|discussed)|(?:option|point|step) \w{1,2}"
+    r"|i'm|i've|i (?:am|feel|got|have|just|think))\b"
+    r"|^(?:that\b|[/<{\[])"
+)
+# A command, markup, data, or a terminal with its prompt
+_PASTED = ("/", "<", "{", "[", "❯", "$ ", "> ", "% ", ">>> ")
+_ADDRESS, _ADDRESSES = "://", re.compile(r"\b\w{1,20}+://\S*")
+_LIST_MARK = re.compile(r"^(?:[-*•]|\d{1,2}[.)])\s+")
+# Made by a bot, or for no purpose but to be one: "dependabot/…", "claude/brave-otter-3fa901".
+_MADE_UP = re.compile(
+    r"(?:dependabot|renovate)/|.*[-_](?=[0-9a-f]*\d)[0-9a-f]{5,40}$|(?:te?mp|wip)\b"
+)
+_TICKET_OR_DATE = re.compile(r"^(?:[a-z]{2,5}[-_]\d{1,6}|\d{6,8})[-_](?=\w)", re.IGNORECASE)
+_BRANCH_SEPARATOR = re.compile(r"[\W_]+")
+
+
+def topics_of(turn: Turn, evidence: TurnEvidence, title: str) -> tuple[Topic, ...]:
+    """At most why and where; empty where nothing is known that the title does not say."""
+    known = content_words(title)
+    reasons = _reasons(turn, evidence, title)
+    reason = next((topic for topic in reasons if _is_new(topic, known)), None)
+    topics = [reason] if reason else []
+    if reason:
+        known |= content_words(reason.text)
+    most = MOST_NAMES if reason is None else 1
+    places = _places(evidence, title, most)
+    topics += islice((topic for topic in places if _is_new(topic, known)), 1)
+    return tuple(topics)
+
+
+def asked_title(request: UserRequest) -> str:
+    """For a turn of which nothing else is clear alone: a request that says what it is about."""
+    line = request.text.strip().partition("\n")[0][:READ_REQUEST]
+    if line.startswith(_PASTED):
+        return ""
+    requests = (
+        _REQUEST_LEAD.sub("", sentence, count=1).rstrip(".") for sentence in sentences(line)
+    )
+    request_titles = (f"{ASKED}: {_topic('asked', text).text}" for text in requests)
+    return next(filter(_is_clear_request, request_titles), "")
+
+
+def _is_clear_request(title: str) -> bool:
+    text = title.removeprefix(f"{ASKED}: ")
+    if _NOT_ALONE.search(text) or _ADDRESS in text or _starts_with_preposition(text):
+        return False
+    if not is_complete(title, is_english=True):
+        return False
+    if names_in(text) and len(specific_words(NAME.sub(" ", text))) >= FEWEST_BESIDE_NAME:
+        return True
+    fewest = FEWEST_WITH_PLAIN_NAME if is_anchored(text) else FEWEST_WITHOUT_NAME
+    return len(specific_words(text)) >= fewest
+
+
+def _starts_with_preposition(text: str) -> bool:
+    return text.partition(" ")[0].lower() in PREPOSITIONS
+
+
+def _is_new(topic: Topic, known: frozenset[str]) -> bool:
+    is_short = 0 < len(topic.text) <= LONGEST_TOPIC
+    return is_short and novelty(content_words(topic.text), known) >= LEAST_NEW
+
+
+def _reasons(turn: Turn, evidence: TurnEvidence, title: str) -> Iterator[Topic]:
+    yield _topic("plan", from_plan(evidence.request.plan_title))
+    if not (turn.is_client_message or title.startswith(f"{ASKED}: ")):
+        yield _topic("asked", _request_in(evidence.request))
+    for event in turn.events:
+        if event.kind == BRANCH:
+            yield _topic("branch", _words_of_branch(event.text or ""))
+
+
+def _places(evidence: TurnEvidence, title: str, most: int) -> Iterator[Topic]:
+    if not names_file(title):
+        yield _topic("files", ", ".join(_files_of(evidence)[:most]))
+        if "`" not in title:
+            yield _topic("about", ", ".join(_names_of(evidence, title)[:most]))
+
+
+def _topic(kind: TopicKind, text: str) -> Topic:
+    return Topic(kind, one_line(text).replace("[", "(").replace("]", ")"))
+
+
+def _files_of(evidence: TurnEvidence) -> list[str]:
+    """Those with the most edits, else those that were read."""
+    edited = [work.path for work in by_weight(evidence.files.values())]
+    paths = [path for path in edited or evidence.files_read if not _OF_CLIENT.search(path)]
+    return list(dict.fromkeys(map(file_name, paths[:MOST_NAMES])))
+
+
+def _names_of(evidence: TurnEvidence, title: str) -> list[str]:
+    """Which the request and the answer use most: as code, or more than once."""
+    text = f"{evidence.request.text[:READ_REQUEST]}\n{evidence.final[:READ_ANSWER]}"
+    names = names_in(_ADDRESSES.sub("", text))
+    code = {name.strip("`") for name in names if name.startswith("`")}
+    used = Counter(name.strip("`") for name in names)
+    return [
+        name
+        for name, count in used.most_common()
+        if (name in code or (count > 1 and "/" not in name)) and _tells(name, title)
+    ]
+
+
+def _tells(name: str, title: str) -> bool:
+    """No abbreviation, no sentence, and no word of the language: `string`, `nil`, "PR"."""
+    is_identifier = len(name) >= SHORTEST_IDENTIFIER and bool(_IDENTIFIER.search(name))
+    return is_identifier and " " not in name and name.removesuffix("()") not in title
+
+
+def _request_in(request: UserRequest) -> str:
+    """Its first question, else its first sentence, that can be understood alone."""
+    line, _, rest = request.text.strip().partition("\n")
+    if line.rstrip().endswith(COLONS):
+        line = f"{line} {_LIST_MARK.sub('', rest.strip()).partition(chr(10))[0]}"
+    line = line[:READ_REQUEST]
+    if line.startswith(_PASTED):
+        return ""
+    questions_first = sorted(sentences(line), key=lambda text: not text.endswith(QUESTION_MARKS))
+    return _shortened_request(next(filter(_says_enough, questions_first), ""))
+
+
+def _shortened_request(text: str) -> str:
+    """Start and end: what a long question asks stands at its end."""
+    if len(text) <= LONGEST_TOPIC:
         return text
-    file = main_file(files)
-    if file.partition(".")[0].lower() in text.lower():
-        return text
-    placed = _after(file, candidate)
-    return placed.text if placed is not None else text
+    half = LONGEST_TOPIC // 2
+    return f"{shorten(text[: half + 1], half - 1)} {text[-half:].partition(' ')[2]}"
 
 
-def _without_second_label(title: str) -> str:
-    """ "Lamps: Winter: both may burn" is a line of an outline: of its labels, the first remains."""
-    label, _, statement = title.partition(": ")
-    second, _, rest = statement.partition(": ")
-    labels = (label, second)
-    is_outline = all(len(text.split()) <= LONGEST_PLACE and "`" not in text for text in labels)
-    return f"{label}: {lower_first(rest)}" if rest and is_outline else title
+def _says_enough(text: str) -> bool:
+    if _ADDRESS in text or not is_balanced(text):
+        return False
+    fewest = FEWEST_BESIDE_NAME if names_in(text) else FEWEST_SPECIFIC
+    if _STAND_IN.search(text):
+        fewest = FEWEST_BESIDE_STAND_IN
+    return len(specific_words(text)) >= fewest
 
 
-def _is_proposed(candidate: TitleCandidate, has_edits: bool) -> bool:
-    """Whether an answer tells a change that nobody made."""
-    is_answer = candidate.source in ("final", "statement", "report", "emphasis")
-    return is_answer and not has_edits and is_proposal(candidate.text)
-
-
-def _as_proposal(candidate: TitleCandidate) -> TitleCandidate | None:
-    text = as_title(f"{PROPOSAL}: {lower_first(candidate.text)}", LONGEST_SENTENCE)
-    return candidate._replace(text=text) if text else None
-
-
-def lower_first(text: str) -> str:
-    """Names keep their capitals: a second one tells them apart, within the word or after it."""
-    first, _, rest = text.partition(" ")
-    is_name = first[1:] != first[1:].lower() or rest[:1].isupper()
-    return text if is_name else text[0].lower() + text[1:]
+def _words_of_branch(branch: str) -> str:
+    """ "dev/lamp-12-warm-light" is "warm light"."""
+    if _MADE_UP.match(branch):
+        return ""
+    name = _TICKET_OR_DATE.sub("", branch.rpartition("/")[2])
+    words = [word for word in _BRANCH_SEPARATOR.split(name) if word]
+    is_phrase = FEWEST_BRANCH_WORDS <= len(words) <= MOST_BRANCH_WORDS
+    return " ".join(words) if is_phrase else ""
