@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from claude_mem.recall.handover.line_text import (
+    LOCAL,
     id_of,
     is_about,
     is_clear,
@@ -59,6 +60,11 @@ class Result:
     @property
     def ids(self) -> tuple[str, ...]:
         return (id_of(self.observation),) if self.observation else ()
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether no model has read its turn."""
+        return self.observation is None or self.observation["observer"] == LOCAL
 
     @property
     def is_bugfix(self) -> bool:

@@ -4,7 +4,7 @@ which files."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from claude_mem.recall.handover.digests import (
@@ -21,35 +21,32 @@ from claude_mem.recall.handover.digests import (
 from claude_mem.recall.handover.line_text import (
     LOCAL,
     Line,
+    as_done,
+    cause_in,
+    changes_in,
     code_names,
+    elaboration_in,
     first_sentences,
     flat,
     is_about,
     is_clear,
-    is_problem,
-    is_repetition,
-    joined,
-    long_words,
-    split_sentences,
-    stems_in,
-    with_end,
-)
-from claude_mem.recall.handover.result_texts import (
-    achievements,
-    as_done,
-    cause_in,
-    changes_in,
-    elaboration_in,
     is_cosmetic,
-    is_draft,
     is_edit_of_file,
     is_minor,
+    is_problem,
+    is_repetition,
     is_secondary,
+    joined,
+    long_words,
     main_first,
     problem_in,
     purpose_in,
+    rank_of_result,
     says_what_was_done,
+    split_sentences,
     starts_as_work,
+    stems_in,
+    with_end,
     without_replaced,
 )
 from claude_mem.store.clock import iso
@@ -163,7 +160,7 @@ def _is_fixed(result: Result, session: SessionDigest, later: Sequence[Line]) -> 
 def _is_title(result: Result, session: SessionDigest) -> bool:
     """A draft's title tells what was done, or what was found where nothing was. If it is all that
     a turn with edits has to tell, it is a result."""
-    if not (session.is_changed and is_draft(result)):
+    if not (session.is_changed and result.is_draft):
         return True
     is_all = _lists_edits(result) and bool(result.files) and is_clear(result.text)
     return (is_all or says_what_was_done(result.text)) and not is_repetition(result.text)
@@ -190,7 +187,7 @@ def _shown_results(session: SessionDigest) -> list[Result]:
             is_overtaken = is_overtaken or not result.files
         if commits >= SEVERAL:
             is_overtaken = not is_after_commit or not result.files
-        if result.is_commit or not is_draft(result) or not is_overtaken:
+        if result.is_commit or not result.is_draft or not is_overtaken:
             shown.append(result)
         later[result.turn] = result.files
         is_after_commit = is_after_commit and not result.is_commit
@@ -229,7 +226,7 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
         return ""
     if REVERT.match(result.text):
         return first_sentences(result.details, limit, title)
-    if is_changed and is_draft(result) and is_english_text(result.details):
+    if is_changed and result.is_draft and is_english_text(result.details):
         if body := changes_in(result.details, limit, title):
             return body
         if purpose := purpose_in(result.details, limit):
@@ -394,10 +391,10 @@ def _results(session: SessionDigest) -> list[str]:
     """Commits say best what came of a session; then its title, then what it learned."""
     # Of a session that changed nothing only what it learned: its title is a question or a wish.
     is_own_title = session.is_changed and not session.is_client_title
-    rows = achievements(session.results, session.goal if is_own_title else "")
+    rows = _achievements(session.results, session.goal if is_own_title else "")
     rows = [row for row in rows if row.is_commit or not _is_idea(row, session)]
     if not session.is_changed:  # a draft cannot tell what was learned from what was asked
-        rows = [row for row in rows if not is_draft(row)]
+        rows = [row for row in rows if not row.is_draft]
     commits = without_replaced([row.text for row in rows if row.is_commit])
     commits = main_first(commits, session.goal)
     if commits and not is_minor(commits[0]):
@@ -411,13 +408,25 @@ def _results(session: SessionDigest) -> list[str]:
     return [as_done(text) for text in texts] if session.is_changed else texts
 
 
+def _achievements(results: Iterable[Result], goal: str = "") -> list[Result]:
+    """Commits, then what says what was done, best first; no remarks of drafts. The goal of a
+    session counts as what was done in it."""
+    rows = [*([Result(goal)] if goal else []), *results]
+    ranked = [(rank, row) for row in rows if (rank := _rank(row)) is not None]
+    return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _rank(result: Result) -> int | None:
+    return 0 if result.is_commit else rank_of_result(result.text, is_draft=result.is_draft)
+
+
 def _is_idea(row: Result, session: SessionDigest) -> bool:
     """Whether it was only proposed, in a session that then edited files: a draft's note of a turn
     without edits, or a title that names something that no turn with edits speaks of."""
     edits = [turn for turn in session.turns if turn.files]
     if not edits:
         return False
-    if row.observation is not None and is_draft(row) and not row.files:
+    if row.observation is not None and row.is_draft and not row.files:
         return True
     names = code_names(row.text)
     if not names:
