@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from claude_mem.agents import BY_NAME
-from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.transcripts.import_options import ImportOptions
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.intake.transcripts.transcript import open_transcript
-from claude_mem.worker.distil_jobs import JobRunner
+from claude_mem.worker.distil_jobs import JobRunner, TranscriptAdditions
 from tests import agent_payloads, agent_transcripts
 from tests.agent_payloads import ANSWER, FAILURE, REQUEST
 from tests.agent_transcripts import TRANSCRIPTS

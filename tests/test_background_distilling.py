@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import facts
 from claude_mem.types import Distillate, Observation, ProposedFact, Summary
 from claude_mem.worker.background_distilling import BackgroundDistilling
+from claude_mem.worker.distil_jobs import TranscriptAdditions
 from tests.importing import ImportTarget
 from tests.payloads import bash, edit, prompt, stop
 from tests.story import Story

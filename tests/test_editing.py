@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.recall.context import build_context
 from claude_mem.recall.handover import what_holds
 from claude_mem.store.facts import save_proposals
@@ -16,6 +15,7 @@ from claude_mem.store.forgetting import Selection, preview
 from claude_mem.store.memories import save_memories
 from claude_mem.types import Distillate, Observation, ProposedFact, Summary
 from claude_mem.worker.background_distilling import BackgroundDistilling
+from claude_mem.worker.distil_jobs import TranscriptAdditions
 from tests.exports import dump, restored
 from tests.importing import ImportTarget, forked
 from tests.payloads import bash, edit, prompt, stop

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.observer.local.observer import distil
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, facts, migrations
@@ -19,6 +18,7 @@ from claude_mem.store.forgetting import Selection
 from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.store.transfer.restore import restore
 from claude_mem.types import Distillate, Fact, ProposedFact, Summary
+from claude_mem.worker.distil_jobs import TranscriptAdditions
 from tests.contents import contents_of
 from tests.importing import ImportTarget
 from tests.payloads import PROJECT_DIR, SESSION, bash, edit, failure, prompt, stop, tool

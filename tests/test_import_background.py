@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.transcripts import importer, newest_sessions, reading_process
 from claude_mem.intake.transcripts.import_report import Report
 from claude_mem.intake.transcripts.reading_process import ReadingProcess, Request
@@ -23,6 +22,7 @@ from claude_mem.intake.transcripts.waiting_transcripts import distil_waiting
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.forgetting import Selection
 from claude_mem.worker.background_distilling import BackgroundDistilling
+from claude_mem.worker.distil_jobs import TranscriptAdditions
 from tests.conftest import Home, wait_until
 from tests.contents import contents_of
 from tests.importing import ImportTarget, import_alone, import_options, library

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from claude_mem.cli.demo import payloads
 from claude_mem.intake.event_reader import EventHeader
-from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.intake.transcripts.transcript import Transcript
 from claude_mem.intake.transcripts.waiting_transcripts import distil_waiting
 from claude_mem.store import Store
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.contexts import Contexts
-from claude_mem.worker.distil_jobs import JobRunner
+from claude_mem.worker.distil_jobs import JobRunner, TranscriptAdditions
 from tests.conftest import Home
 from tests.contents import Contents, memory_in
 from tests.importing import (

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from claude_mem.intake.transcript_additions import awaits_answer
 from claude_mem.types import Turn
+from claude_mem.worker.distil_jobs import awaits_answer
 from tests.payloads import bash, prompt, stop
 from tests.story import Story
 

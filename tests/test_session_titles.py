@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.intake.transcript_additions import ClientTitles, TranscriptAdditions
 from claude_mem.intake.transcripts.transcript import CHUNK, session_title
 from claude_mem.recall.context import build_context
 from claude_mem.redaction import Redactor
@@ -15,6 +14,8 @@ from claude_mem.store import Store
 from claude_mem.store.forgetting import Selection
 from claude_mem.store.listing import Page, list_sessions
 from claude_mem.types import SessionTitle
+from claude_mem.worker.client_titles import ClientTitles
+from claude_mem.worker.distil_jobs import TranscriptAdditions
 from tests.importing import ImportTarget
 from tests.payloads import edit, prompt, session_end, stop
 from tests.story import DAY, Story

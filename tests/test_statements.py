@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.transcript_additions import additions_to
+from claude_mem.intake.transcripts.transcript import additions_to
 from claude_mem.types import Project, Turn
 from tests.payloads import PROJECT_DIR
 from tests.transcripts import OLD, SESSION, Chat, read_events

@@ -18,7 +18,6 @@ from pathlib import Path
 from claude_mem.config.settings import CaptureSettings, RecordSettings
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventReader
-from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.transcripts.import_options import ImportOptions
 from claude_mem.intake.transcripts.missing_directories import merge_known_projects
 from claude_mem.intake.transcripts.reading_process import (
@@ -34,6 +33,7 @@ from claude_mem.store.clock import Clock
 from claude_mem.store.waiting_turns import WaitingTranscript
 from claude_mem.types import PastSession, Turn, Verbosity
 from claude_mem.worker.contexts import Contexts
+from claude_mem.worker.distil_jobs import TranscriptAdditions
 
 log = logging.getLogger("claude_mem.background_distilling")
 

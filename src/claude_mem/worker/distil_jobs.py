@@ -1,4 +1,5 @@
-"""Jobs: claim a turn, distil it, store the result and acknowledge the job in one transaction.
+"""Jobs: claim a turn, add what its transcript tells, distil it, store the result and acknowledge
+the job in one transaction.
 
 Three tries with backoff, then a dead letter. A turn that fails never stops the others.
 """
@@ -8,17 +9,22 @@ import logging
 import os
 import sqlite3
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from claude_mem.config import Layout
+from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
+from claude_mem.intake.event_reader import EventHeader, EventReader
 from claude_mem.intake.event_words import record_of
-from claude_mem.intake.transcript_additions import TranscriptAdditions
+from claude_mem.intake.transcripts.transcript import TranscriptEvent, additions_to
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.local.observer import distil
 from claude_mem.store import Store
-from claude_mem.types import Distillate, Job, Project, Turn, Verbosity
+from claude_mem.store.clock import now_ms
+from claude_mem.types import PROMPT, TOOL_FAILURE, Distillate, Event, Job, Project, Turn, Verbosity
 from claude_mem.worker.announcer import Announcer
+from claude_mem.worker.client_titles import ClientTitles
 from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.session_logging import session_mark, turn_step
 
@@ -27,6 +33,9 @@ log = logging.getLogger("claude_mem.jobs")
 TRIES = 3
 TURN_SECONDS = 300  # longer than any turn takes: the worker hangs, and ends
 CLAIMS = 25  # a turn that was claimed so often without a result kills its worker
+STOP = "Stop"
+_JUST_ENDED_MS = 60_000
+_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.5)
 
 Backoff = Callable[[int], int]
 
@@ -48,7 +57,7 @@ class JobRunner:
         contexts: Contexts,
         *,
         draft: Drafter | None = None,
-        transcript_additions: TranscriptAdditions | None = None,
+        transcript_additions: "TranscriptAdditions | None" = None,
         backoff: Backoff = exponential_backoff,
         watchdog: Watchdog | None = None,
     ) -> None:
@@ -155,3 +164,58 @@ class JobRunner:
             os.fsencode(self._layout.root),
             f"a turn could not be summarised; to try again: claude-mem retry ({reason})",
         )
+
+
+class TranscriptAdditions:
+    """What hooks do not report of a turn, and its transcript has."""
+
+    def __init__(self, store: Store, reader: EventReader) -> None:
+        self._store, self._reader = store, reader
+        self._titles = ClientTitles(store, reader)
+
+    async def add_to(self, turn: Turn) -> Turn:
+        """The turn with what its transcript adds; that is also stored. Updates the title."""
+        if not turn.transcript_path:
+            return turn
+        await self._titles.update(turn.session_db_id, turn.content_session_id, turn.transcript_path)
+        events = await asyncio.to_thread(self._read, turn)
+        for pause in _PAUSES:
+            if not awaits_answer(turn, events, now_ms()):
+                break
+            await asyncio.sleep(pause)
+            events = await asyncio.to_thread(self._read, turn)
+        if not events:
+            return turn
+        return await asyncio.wrap_future(self._store.add_from_transcript(turn, events)) or turn
+
+    def _read(self, turn: Turn) -> list[Event]:
+        path = Path(turn.transcript_path)
+        try:
+            statements = additions_to(path, turn, self._stored_prompt)
+            return [self._event(statement, turn) for statement in statements]
+        except FileNotFoundError:
+            return []  # the client deletes old transcripts, or is set to keep none
+        except (OSError, ValueError, BadInput) as error:
+            log.warning("turn %d: cannot read %s: %s", turn.id, path.name, error)
+            return []
+
+    def _event(self, statement: TranscriptEvent, turn: Turn) -> Event:
+        at_ms = statement.at_ms if statement.at_ms is not None else turn.started_ms
+        header = EventHeader(statement.kind, at_ms, turn.project_dir)
+        return self._reader.read(header, statement.payload)
+
+    def _stored_prompt(self, prompt: str) -> str | None:
+        """A prompt as the store has it: redacted and truncated."""
+        payload = {"session_id": "-", "prompt": prompt}
+        return self._reader.read(EventHeader(PROMPT, 0), payload).prompt
+
+
+def awaits_answer(turn: Turn, statements: list[Event], now: int) -> bool:
+    """A client that does not send the last message may write it to its transcript only after the
+    hook of the turn's end has run."""
+    stops = [event for event in turn.events if event.kind == STOP]
+    if not stops or stops[-1].text or now - stops[-1].at_ms > _JUST_ENDED_MS:
+        return False
+    last_work = max((event.at_ms for event in turn.events if event.tool_name), default=0)
+    texts = (event for event in statements if event.kind not in (TOOL_FAILURE, PROMPT))
+    return not any(text.arrived_ms >= last_work for text in texts)

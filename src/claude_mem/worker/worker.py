@@ -17,7 +17,6 @@ from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.projects import open_projects
 from claude_mem.intake.spool import DrainCounts, Intake
-from claude_mem.intake.transcript_additions import ClientTitles, TranscriptAdditions
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.models.active_observer import (
     ActiveObserver,
@@ -35,13 +34,14 @@ from claude_mem.types import Event, Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.background_distilling import BackgroundDistilling
+from claude_mem.worker.client_titles import ClientTitles
 from claude_mem.worker.contexts import (
     Contexts,
     UnsavedContexts,
     are_of_other_budget,
     use_budget,
 )
-from claude_mem.worker.distil_jobs import JobRunner
+from claude_mem.worker.distil_jobs import JobRunner, TranscriptAdditions
 from claude_mem.worker.embedding import Embedding
 from claude_mem.worker.forgetting import scrub_data_directory
 from claude_mem.worker.housekeeping import Housekeeping

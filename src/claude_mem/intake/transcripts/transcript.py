@@ -12,7 +12,7 @@ import mmap
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -32,9 +32,21 @@ from claude_mem.json_objects import replace_surrogates
 from claude_mem.redaction import Redactor
 from claude_mem.store.turns import MAIN_BRANCHES
 from claude_mem.text import one_line, shorten
-from claude_mem.types import BRANCH, FROM_TRANSCRIPT, PULL_REQUEST, STATEMENT, Json, SessionTitle
+from claude_mem.types import (
+    BRANCH,
+    FROM_TRANSCRIPT,
+    PROMPT,
+    PULL_REQUEST,
+    STATEMENT,
+    TOOL_FAILURE,
+    Json,
+    SessionTitle,
+    Turn,
+)
 
 Payload = dict[str, Json]
+
+CLAUDE = "claude"
 
 LONGEST_LINE = 64 * 1024 * 1024
 LONGEST_HEAD = 4 * 1024 * 1024  # the first line of Codex holds its instructions
@@ -498,3 +510,100 @@ def _has_message(data: mmap.mmap, uuid: object) -> bool:
         return False
     quoted = json.dumps(uuid).encode()
     return data.find(b'"uuid":' + quoted) >= 0 or data.find(b'"uuid": ' + quoted) >= 0
+
+
+# What hooks do not report of a turn: what the agent wrote between its tool calls, links to pull
+# requests, which commands failed
+
+
+def additions_to(
+    path: Path, turn: Turn, stored_prompt: Callable[[str], str | None] = str
+) -> list[TranscriptEvent]:
+    """The statements of one turn, as far as the client has written them; with the failures of
+    other agents, since the hooks of Codex report none, and with the prompt if no hook reported it.
+    """
+    transcript = open_transcript(path)
+    is_claude = transcript.dialect == CLAUDE
+    # Those of other agents are read from their first line, which names the session.
+    start = _offset_of_prompt(path, turn.prompt_id) if is_claude else 0
+    if start is None:
+        return []
+    kinds = FROM_TRANSCRIPT if is_claude else (*FROM_TRANSCRIPT, TOOL_FAILURE)
+    turns = _turns(transcript.events(start), turn.content_session_id, kinds)
+    match = _match(turns, turn, stored_prompt)
+    if match is None:
+        return []
+    return [match.prompt_event, *match.statements] if _lacks_prompt(turn) else match.statements
+
+
+def _match(
+    turns: "Iterator[_TranscriptTurn]", turn: Turn, stored_prompt: Callable[[str], str | None]
+) -> "_TranscriptTurn | None":
+    if not _has_no_id(turn.prompt_id):
+        return next((t for t in turns if t.prompt_id == turn.prompt_id), None)
+    if _lacks_prompt(turn):  # the one that was running when the first event was reported
+        return max(
+            (t for t in turns if (t.at_ms or 0) <= turn.started_ms),
+            key=lambda t: t.number,
+            default=None,
+        )
+    prompt = (turn.prompt or "").strip()
+    matches = (t for t in turns if (stored_prompt(t.prompt) or "").strip() == prompt)
+    return min(matches, key=lambda match: match.distance(turn), default=None)
+
+
+def _lacks_prompt(turn: Turn) -> bool:
+    return turn.prompt is None and not turn.is_client_message
+
+
+@dataclass(slots=True)
+class _TranscriptTurn:
+    number: int
+    prompt_id: str
+    prompt: str
+    at_ms: int | None
+    prompt_event: TranscriptEvent
+    statements: list[TranscriptEvent] = field(default_factory=list)
+
+    def distance(self, turn: Turn) -> tuple[bool, int]:
+        """Orders turns with the same prompt: the same number first, then the nearest in time."""
+        return self.number != turn.prompt_number, abs((self.at_ms or 0) - turn.started_ms)
+
+
+def _turns(
+    events: Iterator[TranscriptEvent], session_id: str, kinds: tuple[str, ...]
+) -> Iterator[_TranscriptTurn]:
+    """The turns of a session, each as soon as it is complete."""
+    number = 0
+    turn: _TranscriptTurn | None = None
+    for event in events:
+        payload = event.payload
+        if payload["session_id"] != session_id:
+            continue
+        if event.kind == PROMPT:
+            if turn is not None:
+                yield turn
+            number += 1
+            prompt_id, prompt = str(payload["prompt_id"]), str(payload["prompt"])
+            turn = _TranscriptTurn(number, prompt_id, prompt, event.at_ms, event)
+        elif turn is not None and event.kind in kinds:
+            turn.statements.append(event)
+    if turn is not None:
+        yield turn
+
+
+def _has_no_id(prompt_id: str) -> bool:
+    """An old client sent no prompt id, so the store made one of the prompt's number."""
+    return prompt_id.startswith("number-")
+
+
+def _offset_of_prompt(path: Path, prompt_id: str) -> int | None:
+    """Where the first line with this prompt id starts, so that earlier turns are not parsed."""
+    if _has_no_id(prompt_id):
+        return 0
+    with open_regular_file(path) as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return None
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            position = data.find(json.dumps(prompt_id).encode())
+            return data.rfind(b"\n", 0, position) + 1 if position >= 0 else None
