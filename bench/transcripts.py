@@ -42,9 +42,8 @@ from claude_mem.index import indexing
 from claude_mem.install.launcher import write_launcher
 from claude_mem.intake import spool
 from claude_mem.intake.transcripts.import_options import ImportOptions
-from claude_mem.intake.transcripts.importer import import_transcripts
+from claude_mem.intake.transcripts.importer import distil_waiting, import_transcripts
 from claude_mem.intake.transcripts.transcript import Payload
-from claude_mem.intake.transcripts.waiting_transcripts import distil_waiting
 from claude_mem.observer.local import learned_trees
 from claude_mem.recall.context import build_context
 from claude_mem.server import client

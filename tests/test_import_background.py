@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.transcripts import importer, newest_sessions, reading_process
+from claude_mem.intake.transcripts import importer, newest_sessions
 from claude_mem.intake.transcripts.import_report import Report
-from claude_mem.intake.transcripts.reading_process import ReadingProcess, Request
-from claude_mem.intake.transcripts.waiting_transcripts import distil_waiting
+from claude_mem.intake.transcripts.importer import ReadingProcess, ReadRequest, distil_waiting
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.forgetting import Selection
 from claude_mem.worker.background_distilling import BackgroundDistilling
@@ -436,7 +435,7 @@ def test_the_worker_distils_what_waits_and_renders_the_contexts(tmp_path: Path) 
 
 def test_a_reading_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
     path = harbour().save(tmp_path / "a.jsonl")
-    request = Request(path, import_options(reads="memories"))
+    request = ReadRequest(path, import_options(reads="memories"))
     process = ReadingProcess()
     try:
         (session,) = process.read(request)
@@ -446,7 +445,7 @@ def test_a_reading_process_that_is_killed_is_started_again(tmp_path: Path) -> No
         (again,) = process.read(request)
         assert again == session
         with pytest.raises(BadInput):
-            list(process.read(Request(tmp_path, request.options)))
+            list(process.read(ReadRequest(tmp_path, request.options)))
         assert list(process.read(request)) == [session]
     finally:
         process.stop()
@@ -455,11 +454,11 @@ def test_a_reading_process_that_is_killed_is_started_again(tmp_path: Path) -> No
 def test_a_transcript_that_takes_too_long_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading_process, "SECONDS", 0.0)
+    monkeypatch.setattr(importer, "READING_SECONDS", 0.0)
     process = ReadingProcess()
     try:
         with pytest.raises(BadInput, match="ended"):
-            list(process.read(Request(harbour().save(tmp_path / "a.jsonl"), import_options())))
+            list(process.read(ReadRequest(harbour().save(tmp_path / "a.jsonl"), import_options())))
     finally:
         process.stop()
 
@@ -477,7 +476,7 @@ def command_lines() -> list[bytes]:
 
 def reading_processes(home: Home) -> int:
     mark = os.fsencode(home.layout.root)
-    return sum(reading_process.MODULE.encode() in line and mark in line for line in command_lines())
+    return sum(importer.MODULE.encode() in line and mark in line for line in command_lines())
 
 
 def many_sessions(home: Home, count: int, start: int = OLD) -> list[Path]:

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from claude_mem.cli.demo import payloads
 from claude_mem.intake.event_reader import EventHeader
-from claude_mem.intake.transcripts.importer import import_transcripts
+from claude_mem.intake.transcripts.importer import distil_waiting, import_transcripts
 from claude_mem.intake.transcripts.transcript import Transcript
-from claude_mem.intake.transcripts.waiting_transcripts import distil_waiting
 from claude_mem.store import Store
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.contexts import Contexts

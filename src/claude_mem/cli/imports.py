@@ -24,8 +24,7 @@ from claude_mem.intake.project_access import TrustDialog
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.import_options import ImportOptions, Reads
 from claude_mem.intake.transcripts.import_report import Report, Tally
-from claude_mem.intake.transcripts.importer import OnFile, import_transcripts
-from claude_mem.intake.transcripts.waiting_transcripts import distil_waiting
+from claude_mem.intake.transcripts.importer import OnFile, distil_waiting, import_transcripts
 from claude_mem.recall.context import build_context
 from claude_mem.redaction import Redactor
 from claude_mem.server.client import hand_over

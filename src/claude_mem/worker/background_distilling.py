@@ -19,13 +19,13 @@ from claude_mem.config.settings import CaptureSettings, RecordSettings
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.transcripts.import_options import ImportOptions
-from claude_mem.intake.transcripts.missing_directories import merge_known_projects
-from claude_mem.intake.transcripts.reading_process import (
+from claude_mem.intake.transcripts.importer import (
     ReadingProcess,
     ReadingStopped,
-    Request,
+    ReadRequest,
+    finish_transcript,
 )
-from claude_mem.intake.transcripts.waiting_transcripts import finish_transcript
+from claude_mem.intake.transcripts.missing_directories import merge_known_projects
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store
@@ -171,7 +171,7 @@ class BackgroundDistilling:
             keep_record_since=self._record.since_ms(self._clock()),
         )
         try:
-            for session in self._process.read(Request(path, options)):
+            for session in self._process.read(ReadRequest(path, options)):
                 if session.session_id == transcript.session_id:
                     for part in _parts(session):
                         count += self._store.replace_outdated_memories(part).result().summaries

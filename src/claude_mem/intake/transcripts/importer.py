@@ -1,4 +1,5 @@
-"""The import of past sessions: reads the transcripts that have changed, and stores their sessions.
+"""The import of past sessions: reads the transcripts that have changed, stores their sessions, and
+distils the turns that wait for their memories.
 
 Reading is done in several processes, storing by one writer: reading and distilling is pure and
 takes nearly all the time. A large file is read in this process, part by part, to bound memory.
@@ -10,16 +11,23 @@ events. The command therefore reads only the newest sessions of each project com
 (`worker/background_distilling.py`): `ImportOptions.reads`, `ImportOptions.raw_later`.
 """
 
+import logging
 import multiprocessing
 import os
+import pickle
+import select
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventReader
@@ -30,16 +38,24 @@ from claude_mem.intake.transcripts.missing_directories import known_projects, me
 from claude_mem.intake.transcripts.newest_sessions import options_by_age
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.observer.local.learned_trees import load_weights
+from claude_mem.observer.local.observer import distil
 from claude_mem.redaction import load_finders
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.imported_sessions import ImportCounts
-from claude_mem.types import PastSession, PastTurn
+from claude_mem.store.waiting_turns import WaitingTranscript
+from claude_mem.types import PastSession, PastTurn, Verbosity
+
+log = logging.getLogger("claude_mem.import")
 
 LARGE_FILE_BYTES = 24 * 1024 * 1024
 MOST_WITHOUT_POOL = 4  # so few files are read without starting processes
 DISTILLING_EFFORT = 3  # times that of reading a transcript without distilling it
 MAX_PENDING_SESSIONS = 32  # sessions that were given to the writer and are not on disk yet
 GROUP = 16  # sessions and files; the writer is faster than the readers, and would commit each alone
+MODULE = "claude_mem.intake.transcripts.importer"  # of the process that reads for the worker
+READING_SECONDS = 300.0  # longer than any transcript takes
+READING_TRIES = 2  # of a transcript that ends the process
+NICENESS = 10
 OnFile = Callable[[Path, int], None]
 
 
@@ -347,3 +363,193 @@ def _outcome_of(session: PastSession) -> ImportCounts:
     private = len(session.turns) - len(distillates)
     observations = sum(len(distillate.observations) for distillate in distillates)
     return ImportCounts(len(distillates), observations, len(distillates), private=private)
+
+
+# Distilling what waits
+
+
+def distil_waiting(
+    store: Store,
+    options: ImportOptions,
+    report: Report | None = None,
+    *,
+    processes: int = 1,
+    progress: OnFile = lambda path, size: None,
+) -> None:
+    """Distils imported turns that have no memories yet, for an import without a worker. A worker
+    does the same (`worker/background_distilling.py`), perhaps at the same time."""
+    report = report or Report()
+    waiting: dict[Path, list[WaitingTranscript]] = {}
+    store.add_missing_transcripts().result()
+    for transcript in store.waiting_transcripts():
+        waiting.setdefault(Path(transcript.path), []).append(transcript)
+    sizes = dict(_existing(waiting))
+    options_of = {path: options.of_memories(waiting[path][0].keep_raw_since) for path in sizes}
+    for item in read_all(sizes, options_of, processes):
+        sessions = (item,) if isinstance(item, PastSession) else item.sessions
+        for session in sessions:
+            for transcript in waiting[Path(session.transcript_path)]:
+                if transcript.session_id == session.session_id:
+                    try:
+                        counts = store.replace_outdated_memories(session).result()
+                    except sqlite3.OperationalError:
+                        raise  # the disk or the file, not the session
+                    except Exception as error:
+                        report.troubles.append((Path(transcript.path), reason_of(error)))
+                    else:
+                        report.distilled(transcript.project, session, counts)
+        if isinstance(item, ReadFile):
+            for transcript in waiting.pop(item.path):
+                finish_transcript(store, transcript, options.verbosity)
+            progress(item.path, item.size)
+    for transcripts in waiting.values():  # those that do not exist any more
+        for transcript in transcripts:
+            finish_transcript(store, transcript, options.verbosity)
+    report.waiting, _ = store.count_undistilled()
+
+
+def finish_transcript(store: Store, transcript: WaitingTranscript, verbosity: Verbosity) -> int:
+    """Distils turns that were not in the transcript, or whose transcript is gone, from their
+    events, as far as these are stored; returns how many."""
+    count = 0
+    for turn_id in store.finish_transcript(transcript).result():
+        turn = store.load_turn(turn_id)
+        try:
+            if turn is not None:
+                count += store.save_again(turn, distil(turn, verbosity)).result()
+        except (ValueError, KeyError, TypeError, RecursionError, BadInput):
+            log.exception("turn %d has no memories: it could not be distilled", turn_id)
+        store.give_up_distilling(turn_id).result()
+    return count
+
+
+def _existing(paths: Iterable[Path]) -> Iterator[tuple[Path, int]]:
+    for path in paths:
+        with suppress(OSError):
+            yield path, path.stat().st_size
+
+
+# Reading for the worker, in a process of its own with low priority
+#
+# The worker answers hooks and searches meanwhile: in a thread of it, the same work would keep them
+# waiting. The process gets pickled requests on stdin and answers each with the parts of the
+# transcript and an end, on stdout. It ends with the worker, whatever ends that.
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    path: Path
+    options: ImportOptions
+
+
+class ReadingStopped(Exception):
+    """The worker ends: nothing is known about the transcript."""
+
+
+class ReadingProcess:
+    """Starts with the first transcript. One thread at a time may read; any may stop it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._is_stopped = False
+
+    def read(self, request: ReadRequest) -> Iterator[PastSession]:
+        """The parts of a transcript. Raises BadInput if it cannot be read: also if it ends the
+        process, or takes too long."""
+        for left in reversed(range(READING_TRIES)):
+            process = self._started()
+            try:
+                yield from self._ask(process, request)
+                return
+            except (EOFError, OSError, pickle.UnpicklingError):
+                if self._is_stopped:
+                    raise ReadingStopped from None
+                if not left:
+                    raise BadInput(f"the process that read {request.path.name} ended") from None
+
+    def stop(self) -> None:
+        """For good."""
+        self._is_stopped = True
+        self._end()
+
+    def rest(self) -> None:
+        """Until the next transcript."""
+        self._end()
+
+    def _ask(self, process: subprocess.Popen[bytes], request: ReadRequest) -> Iterator[PastSession]:
+        assert process.stdin is not None and process.stdout is not None
+        late = threading.Timer(READING_SECONDS, process.kill)
+        late.start()
+        end: ReadFile | None = None
+        try:
+            pickle.dump(request, process.stdin)
+            process.stdin.flush()
+            while not isinstance(item := pickle.load(process.stdout), ReadFile):
+                yield item
+            end = item
+        finally:
+            late.cancel()
+            if end is None:
+                self._end()  # the next answer would begin in the middle of this one
+        if end.trouble:
+            raise BadInput(end.trouble)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._is_stopped:
+                raise ReadingStopped
+            if self._process is None:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", MODULE],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+            return self._process
+
+    def _end(self) -> None:
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            with suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+
+
+def serve_requests() -> None:
+    os.nice(NICENESS)
+    threading.Thread(target=_end_with_worker, daemon=True).start()
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # what a library prints must not get between the answers
+    while (request := _next_request(requests)) is not None:
+        for item in read_in_parts(request.path, request.options):
+            pickle.dump(item, answers)
+            answers.flush()
+
+
+def _end_with_worker() -> None:
+    lifeline = select.poll()
+    lifeline.register(sys.stdin.fileno(), 0)  # only that the other end is closed
+    lifeline.poll()
+    os._exit(0)
+
+
+def _next_request(requests: BinaryIO) -> ReadRequest | None:
+    try:
+        request = pickle.load(requests)
+    except EOFError:
+        return None
+    assert isinstance(request, ReadRequest)
+    return request
+
+
+if __name__ == "__main__":
+    # Under its own name: the class of a request is not that of `__main__`.
+    from claude_mem.intake.transcripts import importer
+
+    importer.serve_requests()
