@@ -44,7 +44,7 @@ from claude_mem.observer.local.selection import (
 from claude_mem.observer.local.title_candidates import TITLES, after_file
 from claude_mem.observer.local.titles import STATED_REASONS, asked_title, topics_of
 from claude_mem.observer.local.tool_uses import Failure, FileWork
-from claude_mem.observer.local.user_rules import find_rules, proposed_rules, rule_title
+from claude_mem.observer.local.user_rules import proposed_rules
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import COLONS, QUESTION_MARKS, shorten
 from claude_mem.title_rules import Topic, has_name, is_complete, with_topics, without_topics
@@ -56,6 +56,7 @@ from claude_mem.types import (
     Observation,
     ObservationType,
     OpenStep,
+    ProposedFact,
     Summary,
     Turn,
     Verbosity,
@@ -108,6 +109,7 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     title, topics = title_with_topics(turn, scored)
     passages = select_passages(scored, title, detail)
     observations = build_observations(scored, passages, title, topics)
+    rules = proposed_rules(turn.prompt or "")
     observed = "\n".join(observation.text for observation in observations)
     summary = build_summary(scored, passages, title, observed)
     # What was asked stays the same while a turn goes on; what came of it does not.
@@ -115,13 +117,13 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     has_subtitle = says_more_than(session_title, content_words(summary.completed or ""))
     distillate = Distillate(
         summary=summary,
-        observations=(*observations, *_rule_observations(turn.prompt or "")),
+        observations=(*observations, *_rule_observations(rules)),
         title=session_title or None,
         subtitle=summary.completed if has_subtitle else None,
         observer=LOCAL,
         version=VERSION,
         facts=(
-            *proposed_rules(turn.prompt or ""),
+            *rules,
             *propose_facts(turn),
             *propose_places(turn),
             *find_obstacles(turn),
@@ -238,19 +240,14 @@ def build_observations(
     return (observation,)
 
 
-def _rule_observations(prompt: str) -> tuple[Observation, ...]:
+def _rule_observations(rules: Iterable[ProposedFact]) -> Iterator[Observation]:
     """One for each sure rule: what the user said is a decision."""
-    return tuple(
-        Observation(
-            "decision",
-            title := rule_title(rule.text),
-            narrative=rule.text if rule.text != title else None,
-            concepts=(PREFERENCE,),
-            origin="person",
-        )
-        for rule in find_rules(prompt)
-        if rule.status == "holds"
-    )
+    for rule in rules:
+        if rule.status == "holds":
+            title = titles.from_rule(rule.value)
+            narrative = rule.value if rule.value != title else None
+            yield Observation("decision", title, narrative=narrative, concepts=(PREFERENCE,),
+                              origin="person")  # fmt: skip
 
 
 def _sources(candidates: list[Candidate]) -> Iterator[int]:

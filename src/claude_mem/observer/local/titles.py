@@ -1,5 +1,6 @@
-"""Titles from plans, commits, sentences and requests, a complete clause and never part of one; from
-the edits themselves; and what a turn was about, for a title that may not be understood without it.
+"""Titles from plans, commits, sentences, requests and rules, a complete clause and never part of
+one; from the edits themselves; and what a turn was about, for a title that may not be understood
+without it.
 """
 
 import re
@@ -29,6 +30,7 @@ from claude_mem.title_rules import (
 from claude_mem.types import BRANCH, Turn
 
 LONGEST_TITLE, LONGEST_PLAN_TITLE = 100, 150
+LONGEST_RULE, LONGEST_CUT_RULE = 120, 150
 SHORTEST_TITLE = 8
 LONGEST_EDIT = 150
 MOST_NAMES = 2  # of what an edit defines, or of what a turn was about
@@ -137,6 +139,12 @@ _TAIL = re.compile(
     r"|can you (?:fix|check) (?:it|this)|bitte|merci|corrige ça)\W*$",
     re.IGNORECASE,
 )
+# Before a rule. A "no" without a comma is part of it: "No comments in tests".
+_NOD = re.compile(
+    r"(?:(?:yes|no|ok(?:ay)?)(?:[,.!]{1,3}\s{0,3}|\s(?=(?:and|so|but|also)\b))"
+    r"|(?:and|also|but|so)\b[\s,]{1,3}){1,3}",
+    re.IGNORECASE,
+)
 # A name with an ending, or a path: not "i.e.", "I/O", "1/2" or "//nolint".
 _FILE_IN_TEXT = re.compile(
     r"(?<!\bi)(?<!\be)(?<=\w)\.[a-z]{1,6}\b|(?<![\w/.-])[./~]{0,3}[\w.-]{2,}[/\\][\w.-]{2,}"
@@ -212,6 +220,13 @@ def from_request(text: str) -> str:
     if len(first) > LONGEST_TITLE or _FIRST_PERSON.search(first):
         return ""
     return from_sentence(first, min_words=1)
+
+
+def from_rule(text: str) -> str:
+    """As the user typed it, without "yes and" before it; of a long one its first clauses."""
+    if nod := _NOD.match(text):
+        text = text[nod.end() :]
+    return text if len(text) <= LONGEST_RULE else clause_of(text, LONGEST_CUT_RULE) or text
 
 
 def from_edits(files: Collection[FileWork]) -> str:

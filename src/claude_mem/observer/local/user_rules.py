@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from claude_mem.observer.local.markdown import sentences
-from claude_mem.observer.local.titles import clause_of
 from claude_mem.store.fact_comparison.supersession import is_withdrawal
 from claude_mem.types import FactStatus, ProposedFact
 
 LONGEST_TYPED_PROMPT = 1_500
 LONGEST_RULE, SHORTEST_RULE = 400, 12
 RULE_POINTS, CANDIDATE_POINTS, STANDING_POINTS = 4, 3, 2
-LONGEST_TITLE, LONGEST_CUT_TITLE = 120, 150
 
 _FENCED = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _PLAN = re.compile(r"\s*implement the following plan\b", re.IGNORECASE)
@@ -45,12 +43,6 @@ _TAG = re.compile(r"<[a-zA-Z][\w-]{0,40}[^<>]{0,200}>")
 _PASTED_LINE = re.compile(
     r"\s*(?:#{1,6}\s|\||>|\*\*|[-*•]\s+\*\*|\d{1,2}\.\s+\*\*|[+-]{3}\s|@@|\$\s|\d{4}-\d\d-\d\d"
     r"|(?:ERROR|WARN|INFO|Error|Traceback|at\s+\S{1,100}\()|[/~][\w./-]{3,}\s*$|\S{1,120}:\d+:)"
-)
-# Before a rule. A "no" without a comma is part of it: "No comments in tests".
-_NOD = re.compile(
-    r"(?:(?:yes|no|ok(?:ay)?)(?:[,.!]{1,3}\s{0,3}|\s(?=(?:and|so|but|also)\b))"
-    r"|(?:and|also|but|so)\b[\s,]{1,3}){1,3}",
-    re.IGNORECASE,
 )
 _QUOTED = re.compile(r"[\"“”«»‹›]|(?<!\w)'[^'\n]{3,}'(?!\w)")
 
@@ -207,12 +199,3 @@ def _is_withdrawal(sentence: str) -> bool:
         and not sentence.endswith("?")
         and is_withdrawal(sentence)
     )
-
-
-def rule_title(text: str) -> str:
-    """As the user typed it, without "yes and" before it; of a long one its first clauses."""
-    if nod := _NOD.match(text):
-        text = text[nod.end() :]
-    if len(text) <= LONGEST_TITLE:
-        return text
-    return clause_of(text, LONGEST_CUT_TITLE) or text
