@@ -177,8 +177,10 @@ def test_what_hooks_tell_late_is_theirs_and_a_further_import_changes_nothing(
 def play(home: Home, chat: Chat, file: Path, *, imports: random.Random | None = None) -> None:
     """Real hooks, and imports in between; the transcript grows as the client writes it."""
     done = 0
-    for count in range(1, len(chat.lines) + 1):
-        file.write_bytes(b"".join(line + b"\n" for line in chat.lines[:count]))
+    file.write_bytes(b"")
+    for count, line in enumerate(chat.lines, 1):
+        with file.open("ab") as transcript:  # the worker may be reading it
+            transcript.write(line + b"\n")
         hooks = list(payloads(file)) if b'"user"' in file.read_bytes() else []
         if count < len(chat.lines):
             while hooks and hooks[-1][0] in ("Stop", "SessionEnd"):
