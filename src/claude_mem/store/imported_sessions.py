@@ -58,7 +58,10 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportC
         _import_turn(connection, session, past, turn, counts)
     has_changed = counts.turns or counts.waiting or _has_new_titles(connection, session, past)
     if has_changed:
-        waiting_turns.add_transcript(connection, session["id"], past)
+        waiting_turns.add_transcript(
+            connection, session["id"], past.transcript_path, past.keep_raw_since,
+            is_distilled=past.is_distilled,
+        )  # fmt: skip
     if _may_reveal_forgotten(connection, session["id"], past):
         past = replace(past, client_title=None, **{name: session[name] for name in _TITLES})
     connection.execute(
@@ -253,7 +256,7 @@ def _distil_again(connection: sqlite3.Connection, existing: sqlite3.Row, turn: P
     elif not existing["retired"]:
         return False
     ids = _event_ids(connection, existing["id"], turn)
-    return waiting_turns.save_again(connection, existing["id"], _with_sources(turn.distillate, ids))
+    return memories.save_again(connection, existing, _with_sources(turn.distillate, ids))
 
 
 def _fill_in_raw(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> None:

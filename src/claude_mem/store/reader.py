@@ -279,7 +279,11 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: waiting_turns.is_any_outdated(c, version))
 
     def next_outdated(self, version: int) -> Turn | None:
-        return self.read(lambda c: waiting_turns.next_turn(c, version))
+        def work(connection: sqlite3.Connection) -> Turn | None:
+            turn_id = waiting_turns.next_turn(connection, version)
+            return None if turn_id is None else turns.load_turn(connection, turn_id)
+
+        return self.read(work)
 
     def outdated_transcripts(self, version: int) -> list[WaitingTranscript]:
         return self.read(lambda c: waiting_turns.transcripts(c, version))

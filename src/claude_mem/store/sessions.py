@@ -150,6 +150,18 @@ def set_titles(
     )
 
 
+def set_title_of_first_turn(
+    connection: sqlite3.Connection, session_db_id: int, prompt_number: int, title: str | None
+) -> None:
+    """Replaces the title if the turn is the first of the session."""
+    connection.execute(
+        "UPDATE sdk_sessions SET title = ? WHERE id = ? AND ? IS NOT NULL AND title_source IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM user_prompts WHERE session_id = sdk_sessions.id"
+        " AND prompt_number < ? AND private = 0 AND notice = 0)",
+        (title, session_db_id, title, prompt_number),
+    )
+
+
 def set_client_title(
     connection: sqlite3.Connection, session_db_id: int, title: SessionTitle
 ) -> bool:

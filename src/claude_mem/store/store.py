@@ -190,7 +190,7 @@ class Store(StoreReader):
 
     def save_again(self, turn: Turn, distillate: Distillate) -> "Future[bool]":
         """New memories of a turn that an older observer distilled; False: it has changed."""
-        return self.write(lambda c: waiting_turns.save_again(c, turn.id, distillate))
+        return self.write(lambda c: memories.save_again(c, turns.get_turn(c, turn.id), distillate))
 
     def replace_outdated_memories(
         self, session: PastSession

@@ -1,21 +1,15 @@
-"""Turns that were imported without memories, or that an older version of the local observer
-distilled, and their new memories.
+"""Which turns wait for memories: those that were imported without any, and those that an older
+version of the local observer distilled.
 
-An import stores the turns of most sessions without memories. They wait for them here, with the
-transcripts from which they are made; `observer_version` says of each turn how far that is. It is
-changed in the transaction that stores the memories.
-
-Of turns that have memories, what the user wrote or edited stays: only memories whose `observer` is
-the local one are replaced. Of a turn that a model revised, only the facts are new.
+An import stores the turns of most sessions without memories, and the transcripts from which these
+will be made. `observer_version` says of each turn how far that is. It is changed in the transaction
+that stores the memories (`memories.save_again`).
 """
 
 import sqlite3
 from dataclasses import dataclass
 
-from claude_mem.store import facts
-from claude_mem.store.memories import is_revised, save_memories
-from claude_mem.store.turns import get_turn, load_turn
-from claude_mem.types import Distillate, PastSession, Project, Turn
+from claude_mem.types import Project
 
 UNDISTILLED = -1  # the version of a turn that has no memories yet
 LOST = -2  # of one that gets none: its transcript is gone, and so are its events
@@ -56,15 +50,30 @@ def add_turn(connection: sqlite3.Connection, turn_id: int) -> int:
     ).rowcount
 
 
-def add_transcript(connection: sqlite3.Connection, session_db_id: int, past: PastSession) -> None:
+def add_transcript(
+    connection: sqlite3.Connection,
+    session_db_id: int,
+    path: str,
+    keep_raw_since: int,
+    *,
+    is_distilled: bool,
+) -> None:
     """From which the memories of turns that wait, or the titles of the session, are made; or were
     made now, so that contexts have to be rendered."""
     connection.execute(
         "INSERT INTO undistilled_transcripts (session_id, path, keep_raw_since, distilled)"
         " VALUES (?, ?, ?, ?) ON CONFLICT (session_id, path)"
         " DO UPDATE SET distilled = min(distilled, excluded.distilled)",
-        (session_db_id, past.transcript_path, past.keep_raw_since, past.is_distilled),
+        (session_db_id, path, keep_raw_since, is_distilled),
     )
+
+
+def is_open(connection: sqlite3.Connection, turn_id: int) -> bool:
+    """Whether it may get memories that were made of a transcript."""
+    row = connection.execute(
+        f"SELECT 1 FROM user_prompts t WHERE t.id = ? AND {_OPEN}", (turn_id,)
+    ).fetchone()
+    return row is not None
 
 
 def is_undistilled(turn: sqlite3.Row) -> bool:
@@ -182,7 +191,7 @@ def is_any_outdated(connection: sqlite3.Connection, version: int) -> bool:
     return row is not None
 
 
-def next_turn(connection: sqlite3.Connection, version: int) -> Turn | None:
+def next_turn(connection: sqlite3.Connection, version: int) -> int | None:
     """The most recent one whose events still exist."""
     row = connection.execute(
         f"SELECT t.id FROM user_prompts t WHERE {_OUTDATED} AND t.retired = 0"
@@ -190,7 +199,7 @@ def next_turn(connection: sqlite3.Connection, version: int) -> Turn | None:
         " ORDER BY t.created_at_epoch DESC, t.id DESC LIMIT 1",
         {"version": version},
     ).fetchone()
-    return load_turn(connection, row[0]) if row is not None else None
+    return int(row[0]) if row is not None else None
 
 
 def transcripts(connection: sqlite3.Connection, version: int) -> list[WaitingTranscript]:
@@ -214,42 +223,6 @@ def is_outdated(connection: sqlite3.Connection, turn_id: int, version: int) -> b
         {"turn": turn_id, "version": version},
     ).fetchone()
     return row is not None
-
-
-def save_again(connection: sqlite3.Connection, turn_id: int, distillate: Distillate) -> bool:
-    """False: the turn has changed meanwhile, and stays as it is. Its record is not touched."""
-    turn = get_turn(connection, turn_id)
-    if turn is not None and is_undistilled(turn):
-        return _save_first(connection, turn, distillate)
-    if not is_outdated(connection, turn_id, distillate.version):
-        return False
-    if is_revised(connection, turn_id):
-        facts.save_proposals(connection, turn_id, distillate)
-    else:
-        save_memories(connection, turn["session_id"], turn_id, turn["prompt_number"], distillate)
-        _replace_title(connection, turn, distillate.title)
-    mark(connection, turn_id, distillate.version)
-    return True
-
-
-def _save_first(connection: sqlite3.Connection, turn: sqlite3.Row, distillate: Distillate) -> bool:
-    row = connection.execute(
-        f"SELECT 1 FROM user_prompts t WHERE t.id = ? AND {_OPEN}", (turn["id"],)
-    ).fetchone()
-    if row is None:
-        return False
-    save_memories(connection, turn["session_id"], turn["id"], turn["prompt_number"], distillate)
-    return True
-
-
-def _replace_title(connection: sqlite3.Connection, turn: sqlite3.Row, title: str | None) -> None:
-    """A session has the title of its first turn."""
-    connection.execute(
-        "UPDATE sdk_sessions SET title = ? WHERE id = ? AND ? IS NOT NULL AND title_source IS NULL"
-        " AND NOT EXISTS (SELECT 1 FROM user_prompts WHERE session_id = sdk_sessions.id"
-        " AND prompt_number < ? AND private = 0 AND notice = 0)",
-        (title, turn["session_id"], title, turn["prompt_number"]),
-    )
 
 
 def mark(connection: sqlite3.Connection, turn_id: int, version: int) -> None:

@@ -11,7 +11,6 @@ their repository.
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from claude_mem.intake.transcripts.importer import (
     ReadingStopped,
     ReadRequest,
     finish_transcript,
+    replace_memories,
 )
 from claude_mem.intake.transcripts.missing_directories import merge_known_projects
 from claude_mem.observer.local.observer import distil
@@ -31,14 +31,13 @@ from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
 from claude_mem.store.waiting_turns import WaitingTranscript
-from claude_mem.types import PastSession, Turn, Verbosity
+from claude_mem.types import Turn, Verbosity
 from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.distil_jobs import TranscriptAdditions
 
 log = logging.getLogger("claude_mem.background_distilling")
 
 PAUSE_SECONDS = 0.05  # between turns, for hooks and searches
-TURNS_PER_WRITE = 5  # hooks write in between
 
 
 class BackgroundDistilling:
@@ -171,11 +170,10 @@ class BackgroundDistilling:
             keep_record_since=self._record.since_ms(self._clock()),
         )
         try:
-            for session in self._process.read(ReadRequest(path, options)):
-                if session.session_id == transcript.session_id:
-                    for part in _parts(session):
-                        count += self._store.replace_outdated_memories(part).result().summaries
-                    self._contexts.mark_stale(transcript.project)
+            sessions = self._process.read(ReadRequest(path, options))
+            for turns in replace_memories(self._store, transcript, sessions):
+                count += turns
+                self._contexts.mark_stale(transcript.project)
         except BadInput as error:
             log.warning("cannot read %s: %s", path.name, error)
         except (ReadingStopped, OSError, sqlite3.OperationalError):
@@ -183,8 +181,3 @@ class BackgroundDistilling:
         except Exception:  # or its other turns, and all others, would wait forever
             log.exception("memories of %s are missing", path.name)
         return count
-
-
-def _parts(session: PastSession) -> Iterator[PastSession]:
-    for start in range(0, len(session.turns), TURNS_PER_WRITE):
-        yield replace(session, turns=session.turns[start : start + TURNS_PER_WRITE])

@@ -51,6 +51,7 @@ LARGE_FILE_BYTES = 24 * 1024 * 1024
 MOST_WITHOUT_POOL = 4  # so few files are read without starting processes
 DISTILLING_EFFORT = 3  # times that of reading a transcript without distilling it
 MAX_PENDING_SESSIONS = 32  # sessions that were given to the writer and are not on disk yet
+TURNS_PER_WRITE = 5  # of the worker
 GROUP = 16  # sessions and files; the writer is faster than the readers, and would commit each alone
 MODULE = "claude_mem.intake.transcripts.importer"  # of the process that reads for the worker
 READING_SECONDS = 300.0  # longer than any transcript takes
@@ -406,6 +407,18 @@ def distil_waiting(
         for transcript in transcripts:
             finish_transcript(store, transcript, options.verbosity)
     report.waiting, _ = store.count_undistilled()
+
+
+def replace_memories(
+    store: Store, transcript: WaitingTranscript, sessions: Iterable[PastSession]
+) -> Iterator[int]:
+    """Of the turns that the transcript has of its session: gives the number of each few, between
+    which hooks write."""
+    for session in sessions:
+        if session.session_id == transcript.session_id:
+            for start in range(0, len(session.turns), TURNS_PER_WRITE):
+                part = replace(session, turns=session.turns[start : start + TURNS_PER_WRITE])
+                yield store.replace_outdated_memories(part).result().summaries
 
 
 def finish_transcript(store: Store, transcript: WaitingTranscript, verbosity: Verbosity) -> int:
