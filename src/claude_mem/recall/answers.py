@@ -3,6 +3,7 @@
 They are scored as in a search (`ranking`), so that what made a turn a result is what is read of it.
 """
 
+import asyncio
 import logging
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,6 +56,16 @@ class Answer:
         shown = {name: self.memory[name] for name in _SHOWN if name in self.memory}
         passages: list[Json] = [{"kind": p.kind, "text": p.text} for p in self.passages]
         return {**shown, "title": self.title, "passages": passages}
+
+
+async def answers_in_thread(
+    store: StoreReader,
+    semantic_index: SemanticIndex | None,
+    ids: Sequence[MemoryId],
+    words: str,
+    now: datetime,
+) -> list[Answer]:
+    return await asyncio.to_thread(find_answers, store, ids, words, now, semantic_index)
 
 
 def find_answers(

@@ -1,10 +1,11 @@
 """Search, the first of the three steps: which memories match, in one line each, by id; and the
 part of a passage that matches, short enough for that line."""
 
+import asyncio
 import logging
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -100,6 +101,17 @@ class SearchResult:
     waiting: int  # memories that are not indexed yet
     embedder_error: str | None = None  # why it was searched by words only
     team_error: str | None = None  # why only this machine was searched
+
+
+async def search_in_thread(
+    store: StoreReader,
+    semantic_index: SemanticIndex | None,
+    make_query: Callable[[StoreReader], Query],
+    now: datetime,
+) -> SearchResult:
+    """The query is made in the thread that searches: it may have to look up a project, and a change
+    of threads takes as long as a rare word."""
+    return await asyncio.to_thread(lambda: search(store, make_query(store), now, semantic_index))
 
 
 def search(
