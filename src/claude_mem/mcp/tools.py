@@ -41,9 +41,8 @@ from claude_mem.recall.formatting import (
     search_text,
     timeline_text,
 )
-from claude_mem.recall.marks import outside_words_of
 from claude_mem.recall.memory_ids import parse_any_id
-from claude_mem.recall.search import Query
+from claude_mem.recall.search import Query, outside_words_of
 from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso

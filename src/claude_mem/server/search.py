@@ -19,9 +19,8 @@ from claude_mem.recall.formatting import (
     timeline_json,
     timeline_text,
 )
-from claude_mem.recall.marks import outside_words_of
 from claude_mem.recall.related import related as find_related
-from claude_mem.recall.search import Query, SearchResult
+from claude_mem.recall.search import Query, SearchResult, outside_words_of
 from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.server.requests import read_object, reject_parameters
 from claude_mem.store import StoreReader
