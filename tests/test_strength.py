@@ -8,7 +8,8 @@ import pytest
 
 from claude_mem.index.text.filters import Filters
 from claude_mem.recall.parsed_query import parse_query
-from claude_mem.recall.ranking import RankedTurn, Strength, rank
+from claude_mem.recall.ranking import RankedTurn, rank
+from claude_mem.recall.strength import Strength
 from tests.api import Api, open_api
 
 NOW = datetime(2026, 3, 9, tzinfo=UTC)

@@ -17,18 +17,18 @@ from claude_mem.index.text.documents import MOST_PASSAGES, Passage
 from claude_mem.index.text.passage_queries import PassageRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.best_sentences import best_sentences
-from claude_mem.recall.candidates import (
+from claude_mem.recall.memories import get_memories
+from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.parsed_query import ParsedQuery, parse_query, stems_of
+from claude_mem.recall.ranking import (
     Term,
     embedded_text,
     find_evidence,
     look_up_terms,
     match_expression,
     occurrences,
+    passage_values,
 )
-from claude_mem.recall.memories import get_memories
-from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.parsed_query import ParsedQuery, parse_query, stems_of
-from claude_mem.recall.ranking import passage_values
 from claude_mem.recall.search import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader

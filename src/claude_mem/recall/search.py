@@ -23,7 +23,8 @@ from claude_mem.index.text.words import parts_of, pieces, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query, stems_of
-from claude_mem.recall.ranking import CONSIDERED, RankedTurn, Strength, rank
+from claude_mem.recall.ranking import CONSIDERED, RankedTurn, rank
+from claude_mem.recall.strength import Strength
 from claude_mem.recall.tokens import tokens_of_bytes
 from claude_mem.recall.weights import WEIGHTS, Weights
 from claude_mem.store import StoreReader, outside_words
