@@ -384,7 +384,7 @@ def test_a_deleted_memory_takes_its_vector_with_it(library: Story, filled: bool)
 
 def near_login(story: Story, index: SemanticIndex, kind: str) -> list[tuple[int, float]]:
     return story.store.read(
-        lambda c: index.vector_search.similarities(c, "login", None, kind).best(10)
+        lambda c: index.load().vector_search.similarities(c, "login", None, kind).best(10)
     )
 
 

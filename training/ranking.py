@@ -98,16 +98,16 @@ def collect_question(
     filters: Filters,
     right: frozenset[int],
 ) -> Question:
+    loaded = semantic_index.load()
+
     def work(connection: Any) -> Question:
         parsed = with_occasions(connection, parse_query(text, now), filters.project_id)
-        candidates = collect(connection, parsed, filters, COUNT, WEIGHTS, semantic_index)
+        candidates = collect(connection, parsed, filters, COUNT, WEIGHTS, loaded)
         turns = list(candidates.turns.values())
         near = neighbourhood(connection, filters, len(WEIGHTS.next_shares))
         steps = near.steps(turns)
         rows = near.read({other for _, _, other in steps}.difference(candidates.turns))
-        nearest = semantic_index.vector_search.similarities(
-            connection, text, filters.project_id
-        ).best(800)
+        nearest = loaded.vector_search.similarities(connection, text, filters.project_id).best(800)
         by_meaning = dict.fromkeys(passage >> PASSAGE_BITS for passage, _ in nearest)
         return Question(parsed, candidates, tuple(steps), rows, right, _first(right, by_meaning))
 

@@ -169,12 +169,15 @@ def passage_scores(
         if expression and bm25 is None:
             by_words |= passage_queries.scores_in_turn(connection, expression, turn_id, sole)
     cosines: dict[int, float] = {}
+    similar_words = None
     if semantic_index is not None:
+        loaded = semantic_index.load()
+        similar_words = loaded.similar_words
         ids = [row.id for row in rows]
         text = embedded_text(parsed, terms)
-        cosines = semantic_index.vector_search.passage_cosines(connection, text, ids)
+        cosines = loaded.vector_search.passage_cosines(connection, text, ids)
     scores: dict[int, dict[int, float]] = {turn_id: {} for turn_id in turn_ids}
-    evidence = find_evidence(rows, terms, by_words, cosines, semantic_index)
+    evidence = find_evidence(rows, terms, by_words, cosines, similar_words)
     for row, score in zip(rows, passage_values(evidence), strict=True):
         turn_id, number = divmod(row.id, MOST_PASSAGES)
         scores[turn_id][number] = score

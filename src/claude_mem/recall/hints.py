@@ -341,10 +341,11 @@ def _rank(
     """Turns of other sessions that this session was given no hint of, best first; and the bm25 of
     passages."""
     filters = Filters(project_id=prompt.project_id, until=prompt.until)
-    cached = semantic_index.small_database(connection) if semantic_index is not None else None
+    loaded = semantic_index.load() if semantic_index is not None else None
+    cached = loaded.small_database.current(connection) if loaded is not None else None
     for depth in (DEPTH, SEARCH):
         collected = collect(
-            connection, query, filters, MAX_LINES, WEIGHTS, semantic_index, terms, depth, cached
+            connection, query, filters, MAX_LINES, WEIGHTS, loaded, terms, depth, cached
         )
         results = [
             result

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import accumulate, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from claude_mem.index.small_database_cache import SmallDatabase
 from claude_mem.index.text import frequent_words_search, passage_queries, term_hashes
@@ -34,12 +34,13 @@ from claude_mem.index.text.frequent_words_search import CountedWord
 from claude_mem.index.text.passage_queries import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
-from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.index.vectors.semantic import LoadedIndex
 from claude_mem.recall.parsed_query import ParsedQuery, Span, Word
 from claude_mem.recall.weights import WEIGHTS, Weights
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.blocks import Similarities
+    from claude_mem.index.vectors.similar_words import SimilarWords
 
 MANY = 2_000  # passages
 FEW = 4  # words
@@ -97,18 +98,6 @@ class Evidence(NamedTuple):
 
 
 NO_EVIDENCE = Evidence()
-
-
-class WordSimilarities(Protocol):
-    """What compares words by their meaning: a semantic index."""
-
-    def similar_weights(
-        self,
-        words: Sequence[str],
-        weights: Sequence[float],
-        passages: Sequence[bytes | None],
-        holding: Sequence[Sequence[int]],
-    ) -> list[float]: ...
 
 
 class EvidenceTable(NamedTuple):
@@ -177,7 +166,7 @@ def rank(
     filters: Filters,
     count: int,
     weights: Weights = WEIGHTS,
-    semantic_index: SemanticIndex | None = None,
+    semantic_index: LoadedIndex | None = None,
     cached: SmallDatabase | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
@@ -207,7 +196,7 @@ def collect(
     filters: Filters,
     count: int,
     weights: Weights,
-    semantic_index: SemanticIndex | None = None,
+    semantic_index: LoadedIndex | None = None,
     terms: list[Term] | None = None,
     depth: Depth | None = None,
     cached: SmallDatabase | None = None,
@@ -245,10 +234,11 @@ def collect(
         )
     if excluded:
         rows = [row for row in rows if row.turn not in excluded]
-    evidence = find_evidence(rows, terms, by_words, cosines, semantic_index)
+    similar_words = semantic_index.similar_words if semantic_index is not None else None
+    evidence = find_evidence(rows, terms, by_words, cosines, similar_words)
     near = NO_COSINE
     if semantic_index is not None and cosines:
-        near = semantic_index.cosine(weights.min_deviations_in_sentence)
+        near = semantic_index.calibration.cosine(weights.min_deviations_in_sentence)
     return Candidates(evidence, turns, frozenset(excluded), near, bm25)
 
 
@@ -398,7 +388,7 @@ def _cosines(
     limit: int,
     rescored: int,
     weights: Weights,
-    semantic_index: SemanticIndex | None,
+    semantic_index: LoadedIndex | None,
 ) -> dict[int, float]:
     """Of the passages that match by words, and of the nearest where the query allows for them."""
     if semantic_index is None:
@@ -421,7 +411,9 @@ def _cosines(
     missing = by_words.keys() - cosines.keys()
     if missing:
         cosines |= vectors.passage_cosines(connection, text, missing)
-    least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
+    least = (
+        -1.0 if parsed.is_sentence else semantic_index.calibration.cosine(weights.min_deviations)
+    )
     return cosines | _nearest(connection, similarities, condition, limit, least)
 
 
@@ -482,7 +474,7 @@ def find_evidence(
     terms: list[Term],
     by_words: dict[int, float],
     cosines: dict[int, float],
-    semantic_index: WordSimilarities | None,
+    similar_words: "SimilarWords | None",
 ) -> EvidenceTable:
     total = _total_weight(terms)
     holding = _passages_holding(rows, terms)
@@ -493,8 +485,8 @@ def find_evidence(
             literal[place] += weight
             counts[place] += 1
     coverage = soft_coverage = [weight / total for weight in literal]
-    if semantic_index is not None:
-        similar = semantic_index.similar_weights(
+    if similar_words is not None:
+        similar = similar_words.similar_weights(
             [term.text for term in terms],
             [term.weight for term in terms],
             list(map(_pieces_of, rows)),

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.small_database_cache import SmallDatabase
-from claude_mem.index.text import document_queries, passage_queries
+from claude_mem.index.text import document_queries, passage_queries, term_counts
 from claude_mem.index.text.filters import NO_FILTERS, Filters, only_wrong
 from claude_mem.index.text.passage_queries import Match, Place
 from claude_mem.index.text.words import parts_of, pieces, stem
@@ -175,11 +175,13 @@ def _find(
         return as_rows(connection, matches[: query.limit]), len(matches) > query.limit
     parsed = with_occasions(connection, parsed, query.filters.project_id)
     end = query.offset + query.limit + 1
-    cached = None
+    loaded = cached = None
     if semantic_index is not None:
-        cached = semantic_index.small_database(connection)
-        semantic_index.read_term_counts_ahead(connection)
-    ranked = rank(connection, parsed, query.filters, end, weights, semantic_index, cached)
+        loaded = semantic_index.load()
+        cached = loaded.small_database.current(connection)
+        total = passage_queries.passage_count(connection)
+        term_counts.start_reading_ahead(connection, total, loaded.cache.in_background)
+    ranked = rank(connection, parsed, query.filters, end, weights, loaded, cached)
     if query.order != "relevance":
         newest_first = query.order == "date_desc"
         ranked.sort(key=lambda r: (r.turn.created_at_epoch, r.turn.id), reverse=newest_first)
