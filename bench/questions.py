@@ -134,7 +134,8 @@ def _methods(store: Store, semantic_index: SemanticIndex) -> dict[str, Method]:
         return store.read(lambda c: [_turn_id(c, row) for row in rows])
 
     def by_meaning(text: str) -> list[int]:
-        similarities = store.read(lambda c: semantic_index.vector_search.similarities(c, text))
+        vectors = semantic_index.load().vector_search
+        similarities = store.read(lambda c: vectors.similarities(c, text))
         best = [passage >> PASSAGE_BITS for passage, _ in similarities.best(20 * RANKED)]
         return list(dict.fromkeys(best))
 

@@ -158,7 +158,8 @@ def test_no_address_ignores_a_parameter(api: Api, method: str, path: str) -> Non
 @pytest.mark.parametrize(
     "path",
     ["/api/search?query=x&project=none", "/api/search?query=x&session=none",
-     "/api/search?session=99", "/api/timeline?anchor=99", "/api/timeline?anchor=S99"],
+     "/api/search?session=99", "/api/timeline?anchor=99", "/api/timeline?anchor=S99",
+     "/api/timeline?anchor=T9"],
 )  # fmt: skip
 def test_what_is_not_there_is_a_404(api: Api, path: str) -> None:
     assert api.request("GET", path).status_code == 404

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from claude_mem.index.text.filters import Filters
-from claude_mem.recall.candidates import Depth, collect
 from claude_mem.recall.fence import FENCE, OUTSIDE_MARK, OUTSIDE_NOTE
 from claude_mem.recall.hint_lines import BUDGET, Hint
 from claude_mem.recall.hint_text import PastFact, lasting, plain, states_past
@@ -22,6 +21,7 @@ from claude_mem.recall.hints import (
     rarest_words,
     shares_subject,
 )
+from claude_mem.recall.ranking import Depth, collect
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import outside_words

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 
 from claude_mem.index.text.filters import NO_FILTERS
 from claude_mem.index.text.passage_queries import TurnRow
-from claude_mem.recall.candidates import collect
 from claude_mem.recall.parsed_query import parse_query
-from claude_mem.recall.ranking import Neighbourhood, neighbourhood, order
+from claude_mem.recall.ranking import Neighbourhood, collect, neighbourhood, order
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.types import Observation
 from tests.remembering import remember

@@ -14,9 +14,9 @@ from claude_mem.index import indexing
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.vectors import semantic
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.candidates import READ_OF_FEW_WORDS, SEARCH, Depth, collect
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.parsed_query import parse_query
+from claude_mem.recall.ranking import READ_OF_FEW_WORDS, SEARCH, Depth, collect
 from claude_mem.recall.related import RelatedQuery, related
 from claude_mem.recall.search import SearchResult
 from claude_mem.recall.weights import WEIGHTS
@@ -133,7 +133,7 @@ def test_few_that_pass_a_filter_are_found_behind_many_that_do_not(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "claude_mem.recall.candidates.SEARCH", Depth(by_words=4, by_vector=4, rescored=40)
+        "claude_mem.recall.ranking.SEARCH", Depth(by_words=4, by_vector=4, rescored=40)
     )
     remember(story, Observation("decision", "password again"), session="first")
     for _ in range(40):
@@ -164,7 +164,7 @@ def test_a_passage_that_others_outrank_by_words_is_compared_by_meaning(
     story: Story, monkeypatch: pytest.MonkeyPatch, by_words: int, is_first: bool
 ) -> None:
     depth = Depth(by_words=by_words, by_vector=1)
-    monkeypatch.setattr("claude_mem.recall.candidates.SEARCH", depth)
+    monkeypatch.setattr("claude_mem.recall.ranking.SEARCH", depth)
     best = f"{REDIRECT} while the gulls on the pier of the northern harbour were counted"
     for number in range(20):
         remember(story, f"gulls of pier {number}", session=f"gulls{number}")
@@ -384,7 +384,7 @@ def test_a_deleted_memory_takes_its_vector_with_it(library: Story, filled: bool)
 
 def near_login(story: Story, index: SemanticIndex, kind: str) -> list[tuple[int, float]]:
     return story.store.read(
-        lambda c: index.vector_search.similarities(c, "login", None, kind).best(10)
+        lambda c: index.load().vector_search.similarities(c, "login", None, kind).best(10)
     )
 
 

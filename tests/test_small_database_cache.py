@@ -165,7 +165,7 @@ def test_more_is_read_in_the_background_while_searches_go_on(
     expected = results_without(library, monkeypatch)
     assert results(library, index) == expected  # whether it is read already or not
     index.wait_until_loaded()
-    assert library.store.read(index.small_database) is not None
+    assert library.store.read(index.load().small_database.current) is not None
     assert results(library, index) == expected
     add_a_turn(library)
     assert results(library, index) == results_without(library, monkeypatch)
@@ -180,7 +180,7 @@ def test_a_search_that_reads_an_earlier_state_is_not_given_a_later_one(library: 
         earlier.execute("SELECT * FROM observations").fetchall()
         add_a_turn(library)
         results(library, index)
-        assert index.small_database(earlier) is None
+        assert index.load().small_database.current(earlier) is None
 
 
 def test_the_turn_after_a_full_one_stays_when_that_one_changes(
@@ -194,7 +194,7 @@ def test_the_turn_after_a_full_one_stays_when_that_one_changes(
     embed(story, index)
     results(story, index)
     index.wait_until_loaded()
-    assert story.store.read(index.small_database) is not None
+    assert story.store.read(index.load().small_database.current) is not None
     story.store.edit_memory("observation", full, {"title": "A long log"}, "person").result()
     embed(story, index)
     assert titles(story, "gull", semantic_index=index) == ["The gull nests on the crane"]
@@ -209,7 +209,7 @@ def test_the_newest_turn_is_dropped_when_it_is_forgotten(library: Story) -> None
     token = library.store.preview_forgetting(selection, hard=True).token
     library.store.forget(selection, token, hard=True).result()
     assert "The table has a lantern" not in titles(library, "lantern", semantic_index=index)
-    held = library.store.read(index.small_database)
+    held = library.store.read(index.load().small_database.current)
     assert held is not None and "lantern" not in repr(held._texts)
 
 
@@ -217,13 +217,13 @@ def test_a_large_memory_is_not_kept(library: Story, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(small_database_cache, "MAX_PASSAGES", 2)
     index = new_index()
     assert titles(library, "lamp", semantic_index=index)
-    assert library.store.read(index.small_database) is None
+    assert library.store.read(index.load().small_database.current) is None
 
 
 def test_a_search_of_a_small_memory_reads_the_words_and_the_marks_only(library: Story) -> None:
     index = new_index()
     embed(library, index)
-    library.store.read_snapshot(index.small_database)
+    library.store.read_snapshot(index.load().small_database.current)
     statements: list[str] = []
     look(library, "gull login", semantic_index=index)
     library.store.read(lambda connection: connection.set_trace_callback(statements.append))

@@ -8,7 +8,8 @@ import pytest
 
 from claude_mem.index.text.filters import Filters
 from claude_mem.recall.parsed_query import parse_query
-from claude_mem.recall.ranking import RankedTurn, Strength, rank
+from claude_mem.recall.ranking import RankedTurn, rank
+from claude_mem.recall.strength import Strength
 from tests.api import Api, open_api
 
 NOW = datetime(2026, 3, 9, tzinfo=UTC)
@@ -55,7 +56,9 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Api]
 def results_of(api: Api, question: str) -> tuple[list[RankedTurn], Strength]:
     parsed = parse_query(question, NOW)
     index = api.worker.semantic_index
-    ranked = api.worker.store.read(lambda c: rank(c, parsed, Filters(), 8, semantic_index=index))
+    assert index is not None
+    loaded = index.load()
+    ranked = api.worker.store.read(lambda c: rank(c, parsed, Filters(), 8, semantic_index=loaded))
     return ranked, Strength.of(parsed)
 
 

@@ -26,6 +26,7 @@ def test_a_worker_without_a_team_imports_nothing_of_it(home: Home) -> None:
         os.kill(worker.pid, signal.SIGTERM)
         assert worker.wait(30) == 0
     modules = listing.read_text().split("\n")
-    assert "claude_mem.worker.worker" in modules
-    packages = ("claude_mem.team", "psycopg", "psycopg_pool", "pgvector", "httpx")
+    assert {"claude_mem.worker.worker", "claude_mem.recall.search"}.issubset(modules)
+    packages = ("claude_mem.team", "claude_mem.worker.recall_with_team", "psycopg", "psycopg_pool",
+                "pgvector", "httpx")  # fmt: skip
     assert [name for name in modules if name.startswith(packages)] == []

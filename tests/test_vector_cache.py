@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.index.text.filters import Filters
-from claude_mem.index.vectors import blocks, vector_search, vector_table
+from claude_mem.index.vectors import blocks, vector_search
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.related import RelatedQuery, related
@@ -42,7 +42,7 @@ def fill(story: Story, index: SemanticIndex) -> None:
 
 def held(index: SemanticIndex, kind: str = "turn") -> dict[int, blocks.VectorBlocks]:
     """By project, least recently used first."""
-    projects = index._load().cache._projects
+    projects = index.load().cache._projects
     return {project: vectors.blocks for (project, of), vectors in projects.items() if of == kind}
 
 
@@ -360,7 +360,7 @@ def test_vectors_of_documents_are_read_by_document_and_not_by_model(library: Sto
     def plan(connection: sqlite3.Connection) -> str:
         statements: list[str] = []
         connection.set_trace_callback(statements.append)
-        vector_table.stored(connection, 1, [4])
+        vector_search.stored_vectors(connection, 1, [4])
         connection.set_trace_callback(None)
         rows = connection.execute(f"EXPLAIN QUERY PLAN {statements[0]}")
         return " ".join(row["detail"] for row in rows)

@@ -18,7 +18,7 @@ from claude_mem.config import Settings, load_settings
 from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.index.text import passage_queries
-from claude_mem.index.vectors.blocks import QueryVector, quantise
+from claude_mem.index.vectors.blocks import QueryVector, Similarities, quantise
 from claude_mem.index.vectors.chroma import COLLECTIONS, ChromaCollection, ChromaVectors
 from claude_mem.index.vectors.semantic import READ_AHEAD, SemanticIndex, open_semantic_index
 from claude_mem.index.vectors.vector_backend import VectorBackend
@@ -231,6 +231,11 @@ def collection_url(url: str, directory: Path) -> str:
     return f"{url}{COLLECTIONS}/{identity}"
 
 
+def similarities(store: Store, index: SemanticIndex) -> Similarities:
+    vectors = index.load().vector_search
+    return store.read(lambda connection: vectors.similarities(connection, QUESTION))
+
+
 def stored_ids(collection: str) -> set[int]:
     body = {"where": {"project": {"$gte": 0}}, "include": []}
     return set(map(int, httpx.post(f"{collection}/get", json=body).json()["ids"]))
@@ -248,20 +253,14 @@ def test_a_search_asks_the_chroma_server_and_nothing_forgotten_stays_there(
         index.copy_vectors(store)
         assert not index.is_copy_behind(store)
         collection = collection_url(chroma, tmp_path)
-        found = {
-            i
-            for i, _ in store.read(lambda c: index.vector_search.similarities(c, QUESTION)).best(10)
-        }
+        found = {i for i, _ in similarities(store, index).best(10)}
         assert len(found) == len(TEXTS) and stored_ids(collection) == found
         local.remove("harbor", "lamp")
         index.copy_vectors(store)
         assert len(stored_ids(collection)) == len(TEXTS) - 1
         lost = min(stored_ids(collection))
         httpx.post(f"{collection}/delete", json={"ids": [str(lost)]}).raise_for_status()
-        answered = {
-            i
-            for i, _ in store.read(lambda c: index.vector_search.similarities(c, QUESTION)).best(10)
-        }
+        answered = {i for i, _ in similarities(store, index).best(10)}
         assert answered == stored_ids(collection)  # only the server can know
 
 
@@ -273,7 +272,7 @@ def test_without_its_chroma_server_a_search_compares_here(tmp_path: Path) -> Non
         local = LocalVectors(store, index, VectorCache(StaticModel.load(), READ_AHEAD))
         fill(local)
         index.copy_vectors(store)
-        found = store.read(lambda c: index.vector_search.similarities(c, QUESTION)).best(len(TEXTS))
+        found = similarities(store, index).best(len(TEXTS))
         assert len(found) == len(TEXTS)
         assert not index.is_copy_behind(store)  # not asked again for a while
 

@@ -29,9 +29,8 @@ from claude_mem.cli.imports import find_transcripts
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.text.passage_queries import PASSAGE_BITS, TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.candidates import Candidates, collect
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
-from claude_mem.recall.ranking import Neighbourhood, Step, neighbourhood, order
+from claude_mem.recall.ranking import Candidates, Neighbourhood, Step, collect, neighbourhood, order
 from claude_mem.recall.search import with_occasions
 from claude_mem.recall.weights import WEIGHTS, Weights
 from claude_mem.store import Store
@@ -99,16 +98,16 @@ def collect_question(
     filters: Filters,
     right: frozenset[int],
 ) -> Question:
+    loaded = semantic_index.load()
+
     def work(connection: Any) -> Question:
         parsed = with_occasions(connection, parse_query(text, now), filters.project_id)
-        candidates = collect(connection, parsed, filters, COUNT, WEIGHTS, semantic_index)
+        candidates = collect(connection, parsed, filters, COUNT, WEIGHTS, loaded)
         turns = list(candidates.turns.values())
         near = neighbourhood(connection, filters, len(WEIGHTS.next_shares))
         steps = near.steps(turns)
         rows = near.read({other for _, _, other in steps}.difference(candidates.turns))
-        nearest = semantic_index.vector_search.similarities(
-            connection, text, filters.project_id
-        ).best(800)
+        nearest = loaded.vector_search.similarities(connection, text, filters.project_id).best(800)
         by_meaning = dict.fromkeys(passage >> PASSAGE_BITS for passage, _ in nearest)
         return Question(parsed, candidates, tuple(steps), rows, right, _first(right, by_meaning))
 

@@ -27,7 +27,6 @@ from claude_mem.index.text.passage_queries import (
     TurnRow,
 )
 from claude_mem.index.text.term_counts import all_term_counts, term_counts
-from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.vector_table import TableState
 
 if TYPE_CHECKING:
@@ -233,7 +232,7 @@ class SmallDatabaseCache:
         # Not by the revision alone: it is that of a row, which may be the one that was deleted.
         if (state.loss, state.revision) < (held.state.loss, held.state.revision):
             return None
-        changed = vector_table.changed_documents(
+        changed = _changed_documents(
             connection, held.state.revision, held.state.loss, MAX_CHANGES + 1
         )
         if len(changed) > MAX_CHANGES:
@@ -259,3 +258,15 @@ class SmallDatabaseCache:
                 memory.read_ahead(connection)
         except sqlite3.Error:  # a file that was moved away; the next search tries again
             log.warning("the memory could not be read ahead", exc_info=True)
+
+
+def _changed_documents(
+    connection: sqlite3.Connection, revision: int, loss: int, limit: int
+) -> list[int]:
+    """Those that changed after a revision or were removed after a loss, up to the limit of each."""
+    rows = connection.execute(
+        "SELECT * FROM (SELECT document FROM vectors WHERE revision > ? LIMIT ?) UNION ALL"
+        " SELECT * FROM (SELECT document FROM vector_losses WHERE number > ? LIMIT ?)",
+        (revision, limit, loss, limit),
+    )
+    return [row[0] for row in rows]

@@ -41,15 +41,14 @@ from claude_mem.recall.formatting import (
     search_text,
     timeline_text,
 )
-from claude_mem.recall.marks import outside_words_of
 from claude_mem.recall.memory_ids import parse_any_id
-from claude_mem.recall.search import Query
+from claude_mem.recall.search import Query, outside_words_of
 from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
-from claude_mem.worker import editing, recall_with_team
+from claude_mem.worker import editing
 from claude_mem.worker.forgetting import Erased, forget
 from claude_mem.worker.saving import save_memory
 from claude_mem.worker.worker import Worker
@@ -168,7 +167,7 @@ async def _search(call: Call) -> str:
     def build_query(store: StoreReader) -> Query:
         return params.search_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await recall_with_team.search(call.worker, build_query, call.now)
+    result = await call.worker.recall.search(build_query, call.now)
     note = [] if result.rows or "project" not in arguments else [_ONLY_THIS_PROJECT]
     text = await asyncio.to_thread(search_text, result, call.now.tzinfo)
     return fenced(text, *note)
@@ -186,7 +185,7 @@ async def _timeline(call: Call) -> str:
     def build_query(store: StoreReader) -> TimelineQuery:
         return params.timeline_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await recall_with_team.timeline(call.worker, await call.read(build_query), call.now)
+    result = await call.worker.recall.timeline(await call.read(build_query), call.now)
     note = [] if result or "project" not in arguments else [_ONLY_THIS_PROJECT]
     text = await asyncio.to_thread(timeline_text, result, call.now.tzinfo)
     return fenced(text, *note)
@@ -196,9 +195,9 @@ async def _get_observations(call: Call) -> str:
     ids, words, with_record = params.batch(call.arguments)
     outside = await call.read(lambda store: store.read(lambda c: outside_words_of(c, ids)))
     if words:
-        answers = await recall_with_team.answers(call.worker, ids, words, call.now)
+        answers = await call.worker.recall.answers(ids, words, call.now)
         return fenced(await asyncio.to_thread(answers_text, answers, outside))
-    memories = await recall_with_team.memories(call.worker, ids, with_record=with_record)
+    memories = await call.worker.recall.memories(ids, with_record)
     return fenced(await asyncio.to_thread(memories_text, memories, outside))
 
 

@@ -3,6 +3,7 @@
 They are scored as in a search (`ranking`), so that what made a turn a result is what is read of it.
 """
 
+import asyncio
 import logging
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,18 +17,18 @@ from claude_mem.index.text.documents import MOST_PASSAGES, Passage
 from claude_mem.index.text.passage_queries import PassageRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.best_sentences import best_sentences
-from claude_mem.recall.candidates import (
+from claude_mem.recall.memories import get_memories
+from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.parsed_query import ParsedQuery, parse_query, stems_of
+from claude_mem.recall.ranking import (
     Term,
     embedded_text,
     find_evidence,
     look_up_terms,
     match_expression,
     occurrences,
+    passage_values,
 )
-from claude_mem.recall.memories import get_memories
-from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.parsed_query import ParsedQuery, parse_query, stems_of
-from claude_mem.recall.ranking import passage_values
 from claude_mem.recall.search import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
@@ -55,6 +56,16 @@ class Answer:
         shown = {name: self.memory[name] for name in _SHOWN if name in self.memory}
         passages: list[Json] = [{"kind": p.kind, "text": p.text} for p in self.passages]
         return {**shown, "title": self.title, "passages": passages}
+
+
+async def answers_in_thread(
+    store: StoreReader,
+    semantic_index: SemanticIndex | None,
+    ids: Sequence[MemoryId],
+    words: str,
+    now: datetime,
+) -> list[Answer]:
+    return await asyncio.to_thread(find_answers, store, ids, words, now, semantic_index)
 
 
 def find_answers(
@@ -158,12 +169,15 @@ def passage_scores(
         if expression and bm25 is None:
             by_words |= passage_queries.scores_in_turn(connection, expression, turn_id, sole)
     cosines: dict[int, float] = {}
+    similar_words = None
     if semantic_index is not None:
+        loaded = semantic_index.load()
+        similar_words = loaded.similar_words
         ids = [row.id for row in rows]
         text = embedded_text(parsed, terms)
-        cosines = semantic_index.vector_search.passage_cosines(connection, text, ids)
+        cosines = loaded.vector_search.passage_cosines(connection, text, ids)
     scores: dict[int, dict[int, float]] = {turn_id: {} for turn_id in turn_ids}
-    evidence = find_evidence(rows, terms, by_words, cosines, semantic_index)
+    evidence = find_evidence(rows, terms, by_words, cosines, similar_words)
     for row, score in zip(rows, passage_values(evidence), strict=True):
         turn_id, number = divmod(row.id, MOST_PASSAGES)
         scores[turn_id][number] = score

@@ -6,9 +6,8 @@ from datetime import datetime, tzinfo
 
 from claude_mem.recall.answers import Answer
 from claude_mem.recall.fence import OUTSIDE_KINDS, escape_block, escape_fences, marked_lines
-from claude_mem.recall.marks import MARKS, NO_WORDS, OutsideWords
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.search import SearchResult, SearchRow
+from claude_mem.recall.search import MARKS, NO_WORDS, OutsideWords, SearchResult, SearchRow
 from claude_mem.recall.timeline import Timeline
 from claude_mem.store.clock import iso
 from claude_mem.store.memories import column_texts

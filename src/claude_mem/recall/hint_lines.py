@@ -13,11 +13,11 @@ from claude_mem.index.text.passage_queries import Match, TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.answers import passage_scores
 from claude_mem.recall.best_sentences import GAP, MIN_SCORE, best_sentences
-from claude_mem.recall.candidates import Term
 from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, fenced
 from claude_mem.recall.hint_text import plain, whole_sentences
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery
+from claude_mem.recall.ranking import Term
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import outside_words
 from claude_mem.text import shorten

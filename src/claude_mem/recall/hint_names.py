@@ -173,5 +173,8 @@ def nearest_passage(
     ids = [
         row.id for row in passage_queries.rows_of_turn(connection, turn) if row.kind in _SUBSTANCE
     ]
-    cosines = semantic_index.vector_search.passage_cosines(connection, typed, ids) if typed else {}
+    if not typed:
+        return 0.0
+    vectors = semantic_index.load().vector_search
+    cosines = vectors.passage_cosines(connection, typed, ids)
     return max(0.0, *cosines.values()) if cosines else 0.0

@@ -24,21 +24,22 @@ from claude_mem.index.text.passage_queries import PassageRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.answers import KINDS as PASSAGE_KINDS
-from claude_mem.recall.candidates import (
-    SEARCH,
-    Depth,
-    Term,
-    collect,
-    look_up_terms,
-    texts_by_stem,
-)
 from claude_mem.recall.hint_branches import find_branch_turns, refers_to
 from claude_mem.recall.hint_lines import Hint, Shown, Source, hint_lines
 from claude_mem.recall.hint_names import NamedTurn, find_named_turns
 from claude_mem.recall.hint_prompt import Name, names_in, typed_text
 from claude_mem.recall.hint_text import PastFact, lasting, past_facts, states_past, work_in
 from claude_mem.recall.parsed_query import ParsedQuery, Word, content_stems, parse_query, stems_of
-from claude_mem.recall.ranking import RankedTurn, rank_candidates
+from claude_mem.recall.ranking import (
+    SEARCH,
+    Depth,
+    RankedTurn,
+    Term,
+    collect,
+    look_up_terms,
+    rank_candidates,
+    texts_by_stem,
+)
 from claude_mem.recall.search import holds_any
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import StoreReader
@@ -340,10 +341,11 @@ def _rank(
     """Turns of other sessions that this session was given no hint of, best first; and the bm25 of
     passages."""
     filters = Filters(project_id=prompt.project_id, until=prompt.until)
-    cached = semantic_index.small_database(connection) if semantic_index is not None else None
+    loaded = semantic_index.load() if semantic_index is not None else None
+    cached = loaded.small_database.current(connection) if loaded is not None else None
     for depth in (DEPTH, SEARCH):
         collected = collect(
-            connection, query, filters, MAX_LINES, WEIGHTS, semantic_index, terms, depth, cached
+            connection, query, filters, MAX_LINES, WEIGHTS, loaded, terms, depth, cached
         )
         results = [
             result

@@ -1,6 +1,7 @@
 """Full memories by id: the third step, after search and timeline."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from claude_mem.recall.memory_ids import MemoryId
@@ -9,6 +10,12 @@ from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turn_records import record_data
 
 NOUNS = {"observation": "observations", "summary": "summaries", "prompt": "prompts"}
+
+
+async def memories_in_thread(
+    store: StoreReader, ids: Sequence[MemoryId], with_record: bool
+) -> list[tuple[MemoryId, JsonRow]]:
+    return await asyncio.to_thread(get_memories, store, ids, with_record=with_record)
 
 
 def get_memories(

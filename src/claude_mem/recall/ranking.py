@@ -1,37 +1,52 @@
 """Which turns answer a query best: the one place where that is decided.
 
-Each candidate (`candidates`) is scored by its bm25, its cosine, and how well its words match those
-of the query. A turn counts as much as its best passage, and a little for the others of the turn and
-of its session; short turns also get a share of the score of their neighbours in the session. Turns
-whose title the query names, and those of the time that it names, are boosted. Ties go to the newer
-turn.
+First, evidence is collected: the best passages by full text and the nearest by vector. The best by
+both are read, and their words are compared with those of the query, the same or similar.
+
+Then each passage is scored by its bm25, its cosine, and how well its words match. A turn counts as
+much as its best passage, and a little for the others of the turn and of its session; short turns
+also get a share of the score of their neighbours in the session. Turns whose title the query names,
+and those of the time that it names, are boosted. Ties go to the newer turn.
 """
 
 import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from itertools import accumulate, islice
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from claude_mem.index.small_database_cache import SmallDatabase
-from claude_mem.index.text import passage_queries
-from claude_mem.index.text.filters import Filters, only_wrong, result_condition
-from claude_mem.index.text.passage_queries import PASSAGE_BITS, PassageRow, TurnRow
-from claude_mem.index.text.words import is_unspaced, stem
-from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.candidates import (
-    NO_EVIDENCE,
-    Candidates,
-    Evidence,
-    EvidenceTable,
-    collect,
+from claude_mem.index.text import frequent_words_search, passage_queries, term_hashes
+from claude_mem.index.text.filters import (
+    Condition,
+    Filters,
+    all_of,
+    any_of,
+    only_wrong,
+    result_condition,
+    turn_condition,
 )
-from claude_mem.recall.parsed_query import ParsedQuery, Span
+from claude_mem.index.text.frequent_words_search import CountedWord
+from claude_mem.index.text.passage_queries import PASSAGE_BITS, PassageRow, TurnRow
+from claude_mem.index.text.term_counts import term_counts
+from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
+from claude_mem.index.vectors.semantic import LoadedIndex
+from claude_mem.recall.parsed_query import ParsedQuery, Span, Word
 from claude_mem.recall.weights import WEIGHTS, Weights
 
+if TYPE_CHECKING:
+    from claude_mem.index.vectors.blocks import Similarities
+    from claude_mem.index.vectors.similar_words import SimilarWords
+
+MANY = 2_000  # passages
+FEW = 4  # words
+FEW_WORDS = 3  # of a query: keywords, not a question
+READ_OF_FEW_WORDS = 80  # passages; more made no answer better
+NO_COSINE = 2.0  # is near to nothing
 SHARING = 30  # turns that share their scores with neighbours
 CONSIDERED = 4  # times as many turns as are shown: duplicates among them are merged
 MAX_LENGTH = 80  # words: longer passages are not boosted more
@@ -39,6 +54,81 @@ REPETITIONS = ("compaction", "plan")
 _WEEK = 7 * 86_400_000
 _ASKS_WHEN = ("when", "how long ago", "what date", "what day", "what month", "what year",
               "which month", "which year", "which day", "since when")  # fmt: skip
+
+# Columns of many passages: an attribute of each takes three times as long.
+_id_of, _kind_of, _words_of, _terms_of, _pieces_of = map(
+    itemgetter, map(PassageRow._fields.index, ("id", "kind", "words", "terms", "pieces"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How many passages are looked at."""
+
+    by_words: int = 250
+    by_vector: int = 100
+    read: int = 120  # of these, the best of both, whose words are compared
+    # Their signs alone tell which vectors are near, but not well which are nearest.
+    rescored: int = 1_000
+    scored: int = 0  # passages that are scored by words at least, for those who read turns
+    matches: int | None = None  # of the words that are looked up together; the rarest come first
+
+
+SEARCH = Depth()
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of the query: its stem, how it is written, and its weight in the index."""
+
+    stem: str
+    text: str
+    weight: float
+    count: int
+
+
+class Evidence(NamedTuple):
+    """How well a passage matches, whatever else is in the memory."""
+
+    bm25: float = 0.0  # in relation to the weight of the query
+    cosine: float = 0.0
+    coverage: float = 0.0  # share of the query's weight that the passage holds literally
+    soft_coverage: float = 0.0  # the same, with similar words
+    is_complete: bool = False  # the passage holds every word of the query
+
+
+NO_EVIDENCE = Evidence()
+
+
+class EvidenceTable(NamedTuple):
+    """The evidence for passages, a column for each figure: making an `Evidence` of each takes
+    longer than comparing them."""
+
+    rows: Sequence[PassageRow]
+    bm25: Sequence[float]
+    cosine: Sequence[float]
+    coverage: Sequence[float]
+    soft_coverage: Sequence[float]
+    is_complete: Sequence[bool]
+
+    def evidence(self, number: int) -> Evidence:
+        return Evidence(
+            self.bm25[number],
+            self.cosine[number],
+            self.coverage[number],
+            self.soft_coverage[number],
+            self.is_complete[number],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    passages: EvidenceTable
+    turns: dict[int, TurnRow]  # of these passages, those that pass the filters
+    excluded: frozenset[int]  # turns that hold an excluded word
+    near: float  # the least cosine that is not noise
+    bm25: dict[int, float] = field(default_factory=dict)  # by passage, of the best by words
+
 
 Step = tuple[int, int, int]  # of which turn, how far, which turn
 
@@ -67,7 +157,6 @@ class RankedTurn(NamedTuple):
         return NO_EVIDENCE if self.number is None else self.passages.evidence(self.number)
 
 
-_kind_of, _words_of = map(itemgetter, map(PassageRow._fields.index, ("kind", "words")))
 _ranked = partial(tuple.__new__, RankedTurn)  # as `_make`, without a call of Python for each
 
 
@@ -77,7 +166,7 @@ def rank(
     filters: Filters,
     count: int,
     weights: Weights = WEIGHTS,
-    semantic_index: SemanticIndex | None = None,
+    semantic_index: LoadedIndex | None = None,
     cached: SmallDatabase | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
@@ -96,6 +185,338 @@ def rank_candidates(
 ) -> list[RankedTurn]:
     near = neighbourhood(connection, filters, len(weights.next_shares), cached)
     return order(candidates, parsed, near, weights, CONSIDERED * count)
+
+
+# Evidence: which passages may answer the query, and how well each matches
+
+
+def collect(
+    connection: sqlite3.Connection,
+    parsed: ParsedQuery,
+    filters: Filters,
+    count: int,
+    weights: Weights,
+    semantic_index: LoadedIndex | None = None,
+    terms: list[Term] | None = None,
+    depth: Depth | None = None,
+    cached: SmallDatabase | None = None,
+) -> Candidates:
+    """For at least `count` turns, where there are so many. `terms`: those of the query, if they
+    were looked up before. `depth`: if it is not that of a search. `cached`: what a semantic index
+    has of these passages already."""
+    depth = depth or SEARCH
+    terms = look_up_terms(connection, parsed, cached) if terms is None else terms
+    by_vector, read = max(depth.by_vector, 2 * count), depth.read
+    if len(parsed.text.split()) <= FEW_WORDS:
+        read = min(read, READ_OF_FEW_WORDS)
+    read = max(read, 2 * count)
+    # Only a search by meaning as well can prefer one that many others outrank by words.
+    limit = max(depth.by_words if semantic_index is not None else read, by_vector)
+    condition = turn_condition(filters)
+    scored = max(limit, depth.scored)
+    searched = _rarest(parsed, terms, depth.matches)
+    bm25 = _by_words(connection, searched, terms, filters, condition, scored)
+    by_words = dict(islice(bm25.items(), limit))  # best first
+    rescored = depth.rescored * by_vector // depth.by_vector
+    cosines = _cosines(
+        connection, parsed, terms, by_words, filters, condition, by_vector, rescored, weights,
+        semantic_index,
+    )  # fmt: skip
+    excluded = _excluded_turns(connection, parsed, filters.project_id)
+    ids = _promising(by_words, cosines, terms, weights, read)
+    wrong = only_wrong(connection, filters) if cached is not None else None
+    if cached is not None and wrong is not None:
+        rows, turns = cached.passages_of_turns(ids, wrong)
+    else:
+        shown = result_condition(connection, filters)
+        rows, turns = passage_queries.passages_of_turns(
+            connection, ids, shown.sql, shown.values, with_pieces=semantic_index is not None
+        )
+    if excluded:
+        rows = [row for row in rows if row.turn not in excluded]
+    similar_words = semantic_index.similar_words if semantic_index is not None else None
+    evidence = find_evidence(rows, terms, by_words, cosines, similar_words)
+    near = NO_COSINE
+    if semantic_index is not None and cosines:
+        near = semantic_index.calibration.cosine(weights.min_deviations_in_sentence)
+    return Candidates(evidence, turns, frozenset(excluded), near, bm25)
+
+
+def texts_by_stem(parsed: ParsedQuery) -> dict[str, str]:
+    """The words of a query that are weighted one by one, as they are written."""
+    parts: list[str] = []
+    for word in parsed.words:
+        if len(word.pieces) == 1 and not word.is_time:
+            (piece,) = word.pieces
+            parts += _grams(piece) if is_unspaced(piece) else [piece]
+    # All words at once: of new ones each call costs a statement.
+    by_part = stems([*parts, *(piece for word in parsed.words for piece in word.pieces)])
+    return {by_part[part]: part for part in parts}
+
+
+def _grams(piece: str) -> list[str]:
+    """Of a run of unspaced script, what the index has of it."""
+    return grams(piece)[:-1] or [piece]
+
+
+def look_up_terms(
+    connection: sqlite3.Connection, parsed: ParsedQuery, cached: SmallDatabase | None = None
+) -> list[Term]:
+    texts = texts_by_stem(parsed)
+    total = passage_queries.passage_count(connection)
+    if cached is not None:
+        counts = cached.term_counts(connection, texts)
+    else:
+        counts = term_counts(connection, texts, total)
+    terms = [
+        Term(stemmed, text, passage_queries.inverse_frequency(total, count), count)
+        for stemmed, text in texts.items()
+        for count in (min(total, counts.get(stemmed, 0)),)
+    ]
+    # A Japanese question about English sessions: its English words alone can match.
+    known = [term for term in terms if term.count or not is_unspaced(term.text)]
+    return known if any(term.count for term in known) else terms
+
+
+def embedded_text(parsed: ParsedQuery, terms: list[Term]) -> str:
+    """Without text in a script that no passage has, which would only add noise to the vector."""
+    if any(is_unspaced(term.text) for term in terms) or not terms:
+        return parsed.text
+    return spaced_text(parsed.text)
+
+
+def _by_words(
+    connection: sqlite3.Connection,
+    parsed: ParsedQuery,
+    terms: list[Term],
+    filters: Filters,
+    condition: Condition,
+    limit: int,
+) -> dict[int, float]:
+    expression = match_expression(parsed, terms)
+    if not expression:
+        return {}
+    words = counted_words(parsed, terms)
+    if frequent_words_search.are_many(connection, words, parsed.phrases):
+        return frequent_words_search.best_passages(
+            connection, words, parsed.phrases, filters.project_id, limit, condition
+        )
+    return passage_queries.passages_by_words(
+        connection, expression, filters.project_id, limit, condition.sql, condition.values,
+        occurrences(parsed, terms),
+    )  # fmt: skip
+
+
+def _rarest(parsed: ParsedQuery, terms: list[Term], most: int | None) -> ParsedQuery:
+    """Its rarest words, which have at most so many matches in all, or are few: reading the matches
+    of common words takes the longest, and they decide the least."""
+    if most is None:
+        return parsed
+    counts = {term.stem: term.count for term in terms}
+    by_count = [(max(counts.get(stem(piece), 0) for piece in word.pieces), word.pieces)
+                for word in parsed.words]  # fmt: skip
+    total = matching = 0
+    rarest: set[tuple[str, ...]] = set()
+    for count, pieces in sorted(by_count):
+        total += count
+        if total > most and matching >= FEW:
+            break
+        matching += count > 0  # one that no passage has finds nothing
+        rarest.add(pieces)
+    return replace(parsed, words=tuple(word for word in parsed.words if word.pieces in rarest))
+
+
+def occurrences(parsed: ParsedQuery, terms: list[Term]) -> int | None:
+    """How many passages hold the only word of the query; None where it has more."""
+    if len(parsed.words) != 1 or len(terms) != 1 or parsed.phrases:
+        return None
+    (word,) = parsed.words
+    is_sole = len(word.forms) == len(word.pieces) == 1 and not is_unspaced(word.pieces[0])
+    return terms[0].count if is_sole else None
+
+
+def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:
+    """Any of the words, all of the phrases."""
+    forms = [form for word in _matched_words(parsed, terms) for form in word.forms]
+    if not (forms or parsed.phrases):
+        return ""
+    expression = any_of([*forms, *parsed.phrases])
+    return all_of([*parsed.phrases, expression]) if parsed.phrases else expression
+
+
+def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
+    """A name of several words is in no more passages than the rarest of them."""
+    counts = {term.stem: term.count for term in terms}
+    words: list[CountedWord] = []
+    for word in _matched_words(parsed, terms):
+        stems_ = [s for p in word.pieces for s in (_grams(p) if is_unspaced(p) else [stem(p)])]
+        count = min(
+            (counts[s] for s in stems_ if s in counts),
+            default=frequent_words_search.MAX_MATCHES_PER_WORD,
+        )
+        sole = stems_[0] if len(stems_) == len(word.forms) == 1 else None
+        words.append(CountedWord(any_of(word.forms), count, sole))
+    return words
+
+
+def _matched_words(parsed: ParsedQuery, terms: list[Term]) -> list[Word]:
+    """A word in more than half of many passages would have all of them read, for a bm25 of nearly
+    nothing."""
+    everywhere = {t.stem for t in terms if t.count > MANY and t.weight < math.log(2)}
+    return [
+        word
+        for word in parsed.words
+        if len(word.pieces) > 1 or stem(word.pieces[0]) not in everywhere
+    ] or list(parsed.words)
+
+
+def _excluded_turns(
+    connection: sqlite3.Connection, parsed: ParsedQuery, project_id: int | None
+) -> set[int]:
+    if not parsed.excluded:
+        return set()
+    return passage_queries.turns_holding(connection, any_of(parsed.excluded), project_id)
+
+
+def _cosines(
+    connection: sqlite3.Connection,
+    parsed: ParsedQuery,
+    terms: list[Term],
+    by_words: dict[int, float],
+    filters: Filters,
+    condition: Condition,
+    limit: int,
+    rescored: int,
+    weights: Weights,
+    semantic_index: LoadedIndex | None,
+) -> dict[int, float]:
+    """Of the passages that match by words, and of the nearest where the query allows for them."""
+    if semantic_index is None:
+        return {}
+    is_strict = bool(parsed.phrases or parsed.excluded)  # nothing but what matches by words
+    if is_strict and not by_words:
+        return {}
+    text, vectors = embedded_text(parsed, terms), semantic_index.vector_search
+    if is_strict:
+        return vectors.passage_cosines(connection, text, by_words)
+    similarities = vectors.similarities(
+        connection,
+        text,
+        filters.project_id,
+        include=by_words,
+        exhaustive=condition.sql != "TRUE",  # few of the nearest may pass it
+        rescored=rescored,
+    )
+    cosines = similarities.of(by_words)
+    missing = by_words.keys() - cosines.keys()
+    if missing:
+        cosines |= vectors.passage_cosines(connection, text, missing)
+    least = (
+        -1.0 if parsed.is_sentence else semantic_index.calibration.cosine(weights.min_deviations)
+    )
+    return cosines | _nearest(connection, similarities, condition, limit, least)
+
+
+def _nearest(
+    connection: sqlite3.Connection,
+    similarities: "Similarities",
+    condition: Condition,
+    limit: int,
+    least: float,
+) -> dict[int, float]:
+    """The nearest passages of turns that pass the condition."""
+    size = limit
+    while True:
+        best = similarities.best(size)
+        near = dict(best)
+        if best and best[-1][1] < least:
+            near = {passage: cosine for passage, cosine in best if cosine >= least}
+        if condition.sql != "TRUE":
+            turns = {passage >> PASSAGE_BITS for passage in near}
+            passing = passage_queries.turn_rows(connection, turns, condition.sql, condition.values)
+            near = {p: cosine for p, cosine in near.items() if p >> PASSAGE_BITS in passing}
+        if len(near) >= limit or len(best) < size or best[-1][1] < least:
+            return near if len(near) <= limit else dict(islice(near.items(), limit))
+        size *= 4
+
+
+def _promising(
+    by_words: dict[int, float],
+    cosines: dict[int, float],
+    terms: list[Term],
+    weights: Weights,
+    limit: int,
+) -> list[int]:
+    """The best by what is known without reading them, in no order."""
+    bm25 = weights.bm25 / _total_weight(terms)
+    near = weights.cosine
+    scores = {p: near * cosine if cosine > 0 else 0.0 for p, cosine in cosines.items()}
+    known = scores.get
+    for passage, score in by_words.items():
+        scores[passage] = known(passage, 0.0) + bm25 * score
+    if len(scores) <= limit:
+        return list(scores)
+    least = sorted(scores.values())[-limit]
+    best = [passage for passage, score in scores.items() if score >= least]
+    if len(best) == limit:
+        return best
+    better = [passage for passage in best if scores[passage] > least]
+    equal = sorted(passage for passage in best if scores[passage] == least)
+    return better + equal[: limit - len(better)]
+
+
+def _total_weight(terms: list[Term]) -> float:
+    return sum(term.weight for term in terms) or 1.0
+
+
+def find_evidence(
+    rows: Sequence[PassageRow],
+    terms: list[Term],
+    by_words: dict[int, float],
+    cosines: dict[int, float],
+    similar_words: "SimilarWords | None",
+) -> EvidenceTable:
+    total = _total_weight(terms)
+    holding = _passages_holding(rows, terms)
+    literal, counts = [0.0] * len(rows), [0] * len(rows)
+    for term, places in zip(terms, holding, strict=True):
+        weight = term.weight
+        for place in places:
+            literal[place] += weight
+            counts[place] += 1
+    coverage = soft_coverage = [weight / total for weight in literal]
+    if similar_words is not None:
+        similar = similar_words.similar_weights(
+            [term.text for term in terms],
+            [term.weight for term in terms],
+            list(map(_pieces_of, rows)),
+            holding,
+        )
+        soft_coverage = [(a + b) / total for a, b in zip(literal, similar, strict=True)]
+    ids = list(map(_id_of, rows))
+    everything = len(terms)
+    return EvidenceTable(
+        rows,
+        [by_words.get(passage, 0.0) / total for passage in ids],
+        [near if (near := cosines.get(passage, 0.0)) > 0.0 else 0.0 for passage in ids],
+        coverage,
+        soft_coverage,
+        [count == everything for count in counts]
+        if terms
+        else [passage in by_words for passage in ids],  # by a phrase
+    )
+
+
+def _passages_holding(rows: Sequence[PassageRow], terms: list[Term]) -> list[list[int]]:
+    """For each term the numbers of the passages that hold it."""
+    hashes = list(map(_terms_of, rows))
+    joined, ends = b"".join(hashes), list(accumulate(map(len, hashes)))
+    return [
+        term_hashes.places_of_term(joined, ends, term_hashes.hashed(term.stem)) for term in terms
+    ]
+
+
+# Order: what the evidence makes of a turn
 
 
 def neighbourhood(
@@ -136,13 +557,13 @@ def order(
         for turn_id, share in shared.items():
             scores[turn_id] = scores.get(turn_id, 0.0) + share
     passages, excluded = candidates.passages, candidates.excluded
-    found = [turns[turn_id] for turn_id in scores if turn_id not in excluded]
-    numbers = [best.get(turn.id) for turn in found]
+    scored = [turns[turn_id] for turn_id in scores if turn_id not in excluded]
+    numbers = [best.get(turn.id) for turn in scored]
     rows = [None if number is None else passages.rows[number] for number in numbers]
     # Best first, then the newest. The ids differ, so that no rows are compared.
     by_score = [
         (scores[turn.id] * factor, turn.created_at_epoch, turn.id, turn, number)
-        for turn, factor, number in zip(found, booster.factors(found, rows), numbers, strict=True)
+        for turn, factor, number in zip(scored, booster.factors(scored, rows), numbers, strict=True)
     ]
     by_score.sort(reverse=True)
     least = by_score[0][0] * weights.min_score_share if by_score and is_sentence else -math.inf
@@ -313,49 +734,3 @@ def _time_boost(timestamp: int, spans: Iterable[Span], weights: Weights) -> floa
         if span.until <= timestamp < span.until + _WEEK:
             boost = weights.week_after_boost
     return boost
-
-
-@dataclass(frozen=True, slots=True)
-class StrengthModel:
-    bias: float = -20.0
-    length: float = 4.0
-    cosine: float = 2.0
-    soft_coverage: float = 2.0
-
-
-STRENGTH = StrengthModel()
-MIN_QUESTION, MAX_QUESTION = 40, 120  # characters, between which its length counts
-
-
-@dataclass(frozen=True, slots=True)
-class Strength:
-    """Whether a result is likely to answer the query, or only the nearest there is.
-
-    Any query is answered by a passage that holds all of its words. Of a sentence it is otherwise
-    estimated by a logistic model from figures that do not depend on how much is remembered: how
-    much the query says, how near the passage is, and how much of the query it covers.
-    """
-
-    is_sentence: bool
-    length: float
-    is_literal: bool = True  # each of its words is looked for in the passages
-
-    @classmethod
-    def of(cls, parsed: ParsedQuery) -> "Strength":
-        length = min(MAX_QUESTION, max(MIN_QUESTION, len(parsed.text.strip())))
-        is_literal = not any(w.is_time or any(map(is_unspaced, w.pieces)) for w in parsed.words)
-        return cls(parsed.is_sentence, math.log(length), is_literal)
-
-    def is_strong(self, result: RankedTurn) -> bool:
-        if not self.is_sentence:
-            return result.evidence.is_complete
-        return (self.is_literal and result.evidence.is_complete) or self.logit(result) > 0
-
-    def logit(self, result: RankedTurn, model: StrengthModel = STRENGTH) -> float:
-        evidence = result.evidence
-        return (
-            model.bias
-            + model.length * self.length
-            + model.cosine * evidence.cosine
-            + model.soft_coverage * evidence.soft_coverage
-        )

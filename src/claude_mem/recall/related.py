@@ -42,10 +42,11 @@ def related(
         if filters.project_id is None:
             filters = replace(filters, project_id=anchors[0].project_id)
         text = "\n".join(passages(anchors[0]))
-        similarities = semantic_index.vector_search.similarities(
+        loaded = semantic_index.load()
+        similarities = loaded.vector_search.similarities(
             connection, text, filters.project_id, "observation"
         )
-        threshold = semantic_index.cosine(WEIGHTS.min_deviations)
+        threshold = loaded.calibration.cosine(WEIGHTS.min_deviations)
         nearest = {other: cosine for other, cosine in similarities.best(CANDIDATES)
                    if cosine >= threshold and other != document}  # fmt: skip
         passing = document_queries.passing(connection, list(nearest), filters)

@@ -1,30 +1,33 @@
-"""Search, the first of the three steps: which memories match, in one line each, by id; and the
-part of a passage that matches, short enough for that line."""
+"""Search, the first of the three steps: which memories match, in one line each, by id, with what is
+shown there: their marks, and the part of a passage that matches."""
 
+import asyncio
+import json
 import logging
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.small_database_cache import SmallDatabase
-from claude_mem.index.text import document_queries, passage_queries
+from claude_mem.index.text import document_queries, passage_queries, term_counts
 from claude_mem.index.text.filters import NO_FILTERS, Filters, only_wrong
 from claude_mem.index.text.passage_queries import Match, Place
 from claude_mem.index.text.words import parts_of, pieces, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.marks import marks_of
-from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query, stems_of
-from claude_mem.recall.ranking import CONSIDERED, RankedTurn, Strength, rank
+from claude_mem.recall.ranking import CONSIDERED, RankedTurn, rank
+from claude_mem.recall.strength import Strength
 from claude_mem.recall.tokens import tokens_of_bytes
 from claude_mem.recall.weights import WEIGHTS, Weights
-from claude_mem.store import StoreReader
+from claude_mem.store import StoreReader, outside_words
 from claude_mem.store.clock import iso
 from claude_mem.store.projects import project_names
 from claude_mem.types import Json
@@ -39,6 +42,10 @@ DEFAULT_LIMIT = 8
 SNIPPET_LENGTH = 160
 # Of a search that shows several turns, the answer is mostly in one of the first.
 FIRST_ROWS, LATER_LENGTH = 4, 100
+MARKS = ("edited", "pinned", "wrong")
+
+OutsideWords = Mapping[MemoryId, frozenset[str]]
+NO_WORDS: OutsideWords = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ class SearchRow:
     snippet: str = ""  # what matches, of the record or of the memory
     is_strong: bool = True
     continues: MemoryId | None = None  # a memory of the turn that started its background task
-    marks: tuple[str, ...] = ()  # edited, pinned, wrong
+    marks: tuple[str, ...] = ()  # of MARKS, and outside
     owner: str = ""  # who recorded it, if it comes from a team
 
     def as_json(self) -> dict[str, Json]:
@@ -100,6 +107,17 @@ class SearchResult:
     waiting: int  # memories that are not indexed yet
     embedder_error: str | None = None  # why it was searched by words only
     team_error: str | None = None  # why only this machine was searched
+
+
+async def search_in_thread(
+    store: StoreReader,
+    semantic_index: SemanticIndex | None,
+    make_query: Callable[[StoreReader], Query],
+    now: datetime,
+) -> SearchResult:
+    """The query is made in the thread that searches: it may have to look up a project, and a change
+    of threads takes as long as a rare word."""
+    return await asyncio.to_thread(lambda: search(store, make_query(store), now, semantic_index))
 
 
 def search(
@@ -157,11 +175,13 @@ def _find(
         return as_rows(connection, matches[: query.limit]), len(matches) > query.limit
     parsed = with_occasions(connection, parsed, query.filters.project_id)
     end = query.offset + query.limit + 1
-    cached = None
+    loaded = cached = None
     if semantic_index is not None:
-        cached = semantic_index.small_database(connection)
-        semantic_index.read_term_counts_ahead(connection)
-    ranked = rank(connection, parsed, query.filters, end, weights, semantic_index, cached)
+        loaded = semantic_index.load()
+        cached = loaded.small_database.current(connection)
+        total = passage_queries.passage_count(connection)
+        term_counts.start_reading_ahead(connection, total, loaded.cache.in_background)
+    ranked = rank(connection, parsed, query.filters, end, weights, loaded, cached)
     if query.order != "relevance":
         newest_first = query.order == "date_desc"
         ranked.sort(key=lambda r: (r.turn.created_at_epoch, r.turn.id), reverse=newest_first)
@@ -304,6 +324,75 @@ def as_rows(
         for match in documents
     ]
     return _complete(connection, rows)
+
+
+# What is shown of a memory besides its text: whether it was edited, pinned, marked as wrong or has
+# words from outside, and which earlier memory it continues.
+
+_NAME_OF_PARENT = (
+    "coalesce('' || (SELECT o.id FROM observations o WHERE o.turn_id = t.parent_turn"
+    " ORDER BY o.ordinal LIMIT 1), 'S' || (SELECT s.id FROM session_summaries s"
+    " WHERE s.turn_id = t.parent_turn), 'P' || t.parent_turn)"
+)
+_OF_MEMORIES = " FROM {table} m JOIN user_prompts t ON t.id = m.turn_id"
+_MARK_TABLES = {
+    "observation": _OF_MEMORIES.format(table="observations"),
+    "summary": _OF_MEMORIES.format(table="session_summaries"),
+    "prompt": " FROM user_prompts t",
+}
+_MARK_COLUMNS = {
+    "observation": f"m.id, m.edited, m.pinned, m.wrong, {_NAME_OF_PARENT}",
+    "summary": f"m.id, m.edited, m.pinned, m.wrong, {_NAME_OF_PARENT}",
+    "prompt": "t.id, 0, t.pinned, t.wrong, NULL",
+}
+
+
+class RowMarks(NamedTuple):
+    """Of a memory."""
+
+    marks: tuple[str, ...]
+    continues: MemoryId | None  # the best known memory of the turn that started its background task
+    outside_words: str  # hashes of those of its turn, separated by spaces
+
+
+def marks_of(connection: sqlite3.Connection, ids: Sequence[MemoryId]) -> dict[MemoryId, RowMarks]:
+    """Only those that have any."""
+    notes: dict[MemoryId, RowMarks] = {}
+    for kind, columns in _MARK_COLUMNS.items():
+        for number, *flags, parent, words in _read_marks(connection, kind, columns, ids):
+            marks = tuple(name for name, flag in zip(MARKS, flags, strict=True) if flag)
+            if marks or parent or words is not None:
+                continues = parse_memory_id(parent) if parent else None
+                notes[MemoryId(kind, number)] = RowMarks(marks, continues, words or "")
+    return notes
+
+
+def outside_words_of(
+    connection: sqlite3.Connection, ids: Sequence[MemoryId]
+) -> dict[MemoryId, frozenset[str]]:
+    """Of memories whose turn has words from outside."""
+    return {
+        MemoryId(kind, number): frozenset(words.split())
+        for kind, columns in _MARK_COLUMNS.items()
+        for number, *_, words in _read_marks(connection, kind, columns, ids)
+        if words is not None
+    }
+
+
+def _read_marks(
+    connection: sqlite3.Connection, kind: str, columns: str, ids: Sequence[MemoryId]
+) -> Iterable[tuple[Any, ...]]:
+    numbers = [memory_id.number for memory_id in ids if memory_id.kind == kind]
+    if not numbers:
+        return ()
+    own_id = "t.id" if kind == "prompt" else "m.id"
+    # For each memory the turns before it are looked up: most of the time of the statement.
+    words = outside_words.OF_TURN if outside_words.is_any(connection) else "NULL"
+    return connection.execute(
+        f"SELECT {columns}, {words}{_MARK_TABLES[kind]}"
+        f" WHERE {own_id} IN (SELECT value FROM json_each(?))",
+        (json.dumps(numbers),),
+    )
 
 
 # The part of a passage that matches

@@ -1,5 +1,6 @@
 """Timeline, the second step: the memories before and after one, in the order of time."""
 
+import asyncio
 import sqlite3
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -7,6 +8,7 @@ from datetime import datetime
 from claude_mem.errors import NotFound
 from claude_mem.index import indexing
 from claude_mem.index.text import document_queries, passage_queries
+from claude_mem.index.text.documents import KINDS
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.text.passage_queries import Match
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -34,6 +36,12 @@ class Timeline:
     rows: tuple[SearchRow, ...]  # oldest first, with the anchor
 
 
+async def timeline_in_thread(
+    store: StoreReader, semantic_index: SemanticIndex | None, query: TimelineQuery, now: datetime
+) -> Timeline | None:
+    return await asyncio.to_thread(timeline, store, query, now, semantic_index)
+
+
 def timeline(
     store: StoreReader,
     query: TimelineQuery,
@@ -51,7 +59,8 @@ def timeline(
 
 
 def _around(connection: sqlite3.Connection, anchor: MemoryId, query: TimelineQuery) -> Timeline:
-    indexed = indexing.is_current(connection)
+    is_local = anchor.kind in KINDS  # not of a team
+    indexed = is_local and indexing.is_current(connection)
     anchors = passage_queries.get_matches(connection, [anchor.document]) if indexed else []
     if not anchors:
         raise NotFound(f"there is no memory {anchor}")

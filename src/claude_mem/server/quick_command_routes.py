@@ -21,7 +21,6 @@ from claude_mem.server.command_replies import (
 )
 from claude_mem.server.requests import read_body
 from claude_mem.types import Json
-from claude_mem.worker import recall_with_team
 from claude_mem.worker.worker import Worker
 
 _CONFLICT = 409
@@ -42,8 +41,8 @@ async def run_command(request: Request) -> Response:
         case "search":
             now = datetime.fromtimestamp(worker.clock() / 1000).astimezone()
             values = dict[str, Json](fields)
-            result = await recall_with_team.search(
-                worker, lambda store: params.search_query(store, values, now), now
+            result = await worker.recall.search(
+                lambda store: params.search_query(store, values, now), now
             )
             text = await asyncio.to_thread(result_reply, result, values, now, as_json, for_terminal)
         case "context":

@@ -19,14 +19,12 @@ from claude_mem.recall.formatting import (
     timeline_json,
     timeline_text,
 )
-from claude_mem.recall.marks import outside_words_of
 from claude_mem.recall.related import related as find_related
-from claude_mem.recall.search import Query, SearchResult
+from claude_mem.recall.search import Query, SearchResult, outside_words_of
 from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.server.requests import read_object, reject_parameters
 from claude_mem.store import StoreReader
 from claude_mem.types import Json
-from claude_mem.worker import recall_with_team
 from claude_mem.worker.worker import Worker
 
 T = TypeVar("T")
@@ -91,7 +89,7 @@ async def _search(request: Request, values: dict[str, Json], as_text: bool) -> R
     def make_query(store: StoreReader) -> Query:
         return params.search_query(store, values, now)
 
-    return _search_response(await recall_with_team.search(worker, make_query, now), now, as_text)
+    return _search_response(await worker.recall.search(make_query, now), now, as_text)
 
 
 def _search_response(result: SearchResult, now: datetime, as_text: bool) -> Response:
@@ -118,7 +116,8 @@ async def _timeline(request: Request, without: str) -> Response:
         return params.timeline_query(worker.store, values, now)
 
     query, now = await _run(request, work)
-    result = await recall_with_team.timeline(request.app.state.worker, query, now)
+    worker: Worker = request.app.state.worker
+    result = await worker.recall.timeline(query, now)
     if as_text:
         return PlainTextResponse(timeline_text(result, now.tzinfo))
     return JSONResponse(timeline_json(result))
@@ -133,11 +132,11 @@ async def batch(request: Request) -> Response:
     worker: Worker = request.app.state.worker
     outside = await asyncio.to_thread(worker.store.read, lambda c: outside_words_of(c, ids))
     if words:
-        answers = await recall_with_team.answers(worker, ids, words, _now(worker))
+        answers = await worker.recall.answers(ids, words, _now(worker))
         if as_text:
             return PlainTextResponse(answers_text(answers, outside))
         return JSONResponse([answer.as_json() for answer in answers])
-    memories = await recall_with_team.memories(worker, ids, with_record=with_record)
+    memories = await worker.recall.memories(ids, with_record)
     if as_text:
         return PlainTextResponse(memories_text(memories, outside))
     return JSONResponse([record for _, record in memories])

@@ -1,4 +1,5 @@
-"""Search, timeline and full memories: of this machine, and of the team if it has joined one.
+"""Search, timeline and full memories of this machine and of the team that it joined; imported only
+if it joined one.
 
 The team is asked at the same time as this machine, and has a time limit. Both rank in the same way,
 so that their results are merged by score.
@@ -10,40 +11,81 @@ from dataclasses import replace
 from datetime import datetime
 
 from claude_mem.errors import NotFound
-from claude_mem.recall.answers import Answer, find_answers
-from claude_mem.recall.memories import get_memories
+from claude_mem.recall.answers import Answer
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchResult
-from claude_mem.recall.search import search as search_here
-from claude_mem.recall.team_interface import TEAM, JoinedTeam, TeamRows
+from claude_mem.recall.team_interface import TEAM, Recall, TeamMemory, TeamRows
 from claude_mem.recall.timeline import Timeline, TimelineQuery, around_moment
-from claude_mem.recall.timeline import timeline as timeline_here
 from claude_mem.store import StoreReader
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.worker.worker import Worker
 
 
-async def search(
-    worker: Worker, make_query: Callable[[StoreReader], Query], now: datetime
-) -> SearchResult:
-    """The query is made in the thread that searches: it may have to look up a project, and a change
-    of threads takes as long as a rare word."""
-    store, team = worker.store, worker.team
-    if team is None:
-        index = worker.semantic_index
-        return await asyncio.to_thread(lambda: search_here(store, make_query(store), now, index))
-    return await _search_with_team(worker, team, await asyncio.to_thread(make_query, store), now)
+def recall_with_team(store: StoreReader, local: Recall, team: TeamMemory) -> Recall:
+    both = _RecallWithTeam(store, local, team)
+    return Recall(both.search, both.timeline, both.memories, both.answers)
 
 
-async def _search_with_team(
-    worker: Worker, team: JoinedTeam, query: Query, now: datetime
-) -> SearchResult:
-    from_first = replace(query, limit=query.offset + query.limit, offset=0)
-    local, others = await asyncio.gather(
-        asyncio.to_thread(search_here, worker.store, from_first, now, worker.semantic_index),
-        team.recall.search(query),
-    )
-    return _merge_search(local, others, query)
+class _RecallWithTeam:
+    def __init__(self, store: StoreReader, local: Recall, team: TeamMemory) -> None:
+        self._store, self._local, self._team = store, local, team
+
+    async def search(
+        self, make_query: Callable[[StoreReader], Query], now: datetime
+    ) -> SearchResult:
+        return await self._search(await asyncio.to_thread(make_query, self._store), now)
+
+    async def _search(self, query: Query, now: datetime) -> SearchResult:
+        from_first = replace(query, limit=query.offset + query.limit, offset=0)
+        local, others = await asyncio.gather(
+            self._local.search(lambda store: from_first, now), self._team.search(query)
+        )
+        return _merge_search(local, others, query)
+
+    async def timeline(self, query: TimelineQuery, now: datetime) -> Timeline | None:
+        if query.anchor is None:
+            best = await self._search(Query(query.text, query.filters, limit=1), now)
+            query = replace(query, anchor=best.rows[0].id) if best.rows else query
+        if query.anchor is not None and query.anchor.kind == TEAM:
+            return await self._timeline_of_team(query, query.anchor)
+        local = await self._local.timeline(query, now)
+        if local is None:
+            return None
+        anchor = local.anchor
+        session = self._store.session(anchor.session_db_id)
+        project = str(session["project_key"])
+        others = await self._team.timeline(query, anchor.created_at_epoch, project)
+        return _merge_timeline(local, others, query)
+
+    async def _timeline_of_team(self, query: TimelineQuery, anchor: MemoryId) -> Timeline | None:
+        others = await self._team.timeline(query, 0, None)
+        if others.anchor is None:
+            reason = f": {others.error}" if others.error else ""
+            raise NotFound(f"there is no memory {anchor}{reason}")
+        project_id = self._store.project_by_key(others.project_key)
+        if project_id is None:
+            return _merge_timeline(None, others, query)
+        moment = others.anchor.created_at_epoch
+        rows = await asyncio.to_thread(around_moment, self._store, project_id, moment, query)
+        return _merge_timeline(Timeline(others.anchor, rows), others, query)
+
+    async def memories(
+        self, ids: Sequence[MemoryId], with_record: bool
+    ) -> list[tuple[MemoryId, JsonRow]]:
+        local = await self._local.memories(ids, with_record)
+        by_id = dict(local) | await self._of_team(ids, with_record)
+        return [(memory_id, by_id[memory_id]) for memory_id in ids if memory_id in by_id]
+
+    async def answers(self, ids: Sequence[MemoryId], words: str, now: datetime) -> list[Answer]:
+        """Memories of a team in full: their passages are on the server."""
+        local = await self._local.answers(ids, words, now)
+        by_id = {answer.id: answer for answer in local}
+        for memory_id, memory in (await self._of_team(ids, False)).items():
+            by_id[memory_id] = Answer(memory_id, memory, str(memory["title"]), ())
+        return [by_id[memory_id] for memory_id in ids if memory_id in by_id]
+
+    async def _of_team(self, ids: Sequence[MemoryId], with_record: bool) -> dict[MemoryId, JsonRow]:
+        of_team = [memory_id for memory_id in ids if memory_id.kind == TEAM]
+        return await self._team.memories(of_team, with_record) if of_team else {}
 
 
 def _merge_search(local: SearchResult, team: TeamRows, query: Query) -> SearchResult:
@@ -62,42 +104,6 @@ def _merge_search(local: SearchResult, team: TeamRows, query: Query) -> SearchRe
     )
 
 
-async def timeline(worker: Worker, query: TimelineQuery, now: datetime) -> Timeline | None:
-    index = worker.semantic_index
-    team = worker.team
-    if query.anchor is not None and query.anchor.kind == TEAM:
-        return await _timeline_of_team(worker, query, query.anchor)
-    if team is not None and query.anchor is None:
-        best = await _search_with_team(worker, team, Query(query.text, query.filters, limit=1), now)
-        query = replace(query, anchor=best.rows[0].id) if best.rows else query
-        if query.anchor is not None and query.anchor.kind == TEAM:
-            return await _timeline_of_team(worker, query, query.anchor)
-    local = await asyncio.to_thread(timeline_here, worker.store, query, now, index)
-    if team is None or local is None:
-        return local
-    anchor = local.anchor
-    session = worker.store.session(anchor.session_db_id)
-    others = await team.recall.timeline(query, anchor.created_at_epoch, str(session["project_key"]))
-    return _merge_timeline(local, others, query)
-
-
-async def _timeline_of_team(
-    worker: Worker, query: TimelineQuery, anchor: MemoryId
-) -> Timeline | None:
-    others = TeamRows(())
-    if worker.team is not None:
-        others = await worker.team.recall.timeline(query, 0, None)
-    if others.anchor is None:
-        reason = f": {others.error}" if others.error else ""
-        raise NotFound(f"there is no memory {anchor}{reason}")
-    project_id = worker.store.project_by_key(others.project_key)
-    if project_id is None:
-        return _merge_timeline(None, others, query)
-    moment = others.anchor.created_at_epoch
-    rows = await asyncio.to_thread(around_moment, worker.store, project_id, moment, query)
-    return _merge_timeline(Timeline(others.anchor, rows), others, query)
-
-
 def _merge_timeline(
     local: Timeline | None, team: TeamRows, query: TimelineQuery
 ) -> Timeline | None:
@@ -108,34 +114,3 @@ def _merge_timeline(
     rows = sorted(unique.values(), key=lambda row: row.created_at_epoch)  # keeps the local order
     at = next(place for place, row in enumerate(rows) if row.id == anchor.id)
     return Timeline(rows[at], tuple(rows[max(0, at - query.before) : at + query.after + 1]))
-
-
-async def memories(
-    worker: Worker, ids: Sequence[MemoryId], *, with_record: bool
-) -> list[tuple[MemoryId, JsonRow]]:
-    """In the order of the ids."""
-    local = await asyncio.to_thread(get_memories, worker.store, ids, with_record=with_record)
-    by_id = dict(local) | await _of_team(worker, ids, with_record)
-    return [(memory_id, by_id[memory_id]) for memory_id in ids if memory_id in by_id]
-
-
-async def answers(
-    worker: Worker, ids: Sequence[MemoryId], words: str, now: datetime
-) -> list[Answer]:
-    """Memories of a team in full: their passages are on the server."""
-    local = await asyncio.to_thread(
-        find_answers, worker.store, ids, words, now, worker.semantic_index
-    )
-    by_id = {answer.id: answer for answer in local}
-    for memory_id, memory in (await _of_team(worker, ids, False)).items():
-        by_id[memory_id] = Answer(memory_id, memory, str(memory["title"]), ())
-    return [by_id[memory_id] for memory_id in ids if memory_id in by_id]
-
-
-async def _of_team(
-    worker: Worker, ids: Sequence[MemoryId], with_record: bool
-) -> dict[MemoryId, JsonRow]:
-    of_team = [memory_id for memory_id in ids if memory_id.kind == TEAM]
-    if worker.team is None or not of_team:
-        return {}
-    return await worker.team.recall.memories(of_team, with_record)

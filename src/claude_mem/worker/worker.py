@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from claude_mem import __version__
@@ -24,7 +25,11 @@ from claude_mem.observer.models.active_observer import (
     create_model,
     select_observer,
 )
-from claude_mem.recall.team_interface import JoinedTeam
+from claude_mem.recall.answers import answers_in_thread
+from claude_mem.recall.memories import memories_in_thread
+from claude_mem.recall.search import search_in_thread
+from claude_mem.recall.team_interface import JoinedTeam, Recall
+from claude_mem.recall.timeline import timeline_in_thread
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock, now_ms
@@ -139,6 +144,22 @@ class Worker:
     @property
     def semantic_index(self) -> SemanticIndex | None:
         return self.embedding.index
+
+    @property
+    def recall(self) -> Recall:
+        """Of this machine, and of the team if it joined one."""
+        store, index = self.store, self.semantic_index
+        local = Recall(
+            search=partial(search_in_thread, store, index),
+            timeline=partial(timeline_in_thread, store, index),
+            memories=partial(memories_in_thread, store),
+            answers=partial(answers_in_thread, store, index),
+        )
+        if self.team is None:
+            return local
+        from claude_mem.worker.recall_with_team import recall_with_team
+
+        return recall_with_team(store, local, self.team.recall)
 
     def wake(self) -> None:
         self._wake.set()

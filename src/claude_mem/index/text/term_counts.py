@@ -6,10 +6,14 @@ large memory, those of the most common words are read ahead: a third of a search
 """
 
 import json
+import logging
 import sqlite3
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 
 from claude_mem.store.read_cache import read_once
+
+log = logging.getLogger("claude_mem.search")
 
 COMMON = 200  # passages
 _MAX_KEPT = 20_000
@@ -20,6 +24,11 @@ _MAX_COUNTED_AHEAD = 10_000  # words
 # By database and stem: the number of passages with it, and of all, when it was counted.
 _kept: dict[tuple[str, str], tuple[int, int]] = {}
 _read_ahead: dict[str, int] = {}  # by database: the number of all passages when it was done
+_reading_ahead = threading.Lock()
+
+Work = Callable[[sqlite3.Connection], None]
+# In a thread of its own with a connection of its own, unless the lock is held.
+StartThread = Callable[[sqlite3.Connection, threading.Lock, Work], None]
 
 
 def term_counts(connection: sqlite3.Connection, stems: Iterable[str], total: int) -> dict[str, int]:
@@ -55,6 +64,22 @@ def _keep(database: str, stem: str, count: int, total: int) -> None:
         _kept.clear()
         _read_ahead.clear()
     _kept[database, stem] = count, total
+
+
+def start_reading_ahead(
+    connection: sqlite3.Connection, total: int, start_thread: StartThread
+) -> None:
+    """Of a large memory, if it was not done lately."""
+    if not should_read_ahead(connection, total):
+        return
+
+    def work(own_connection: sqlite3.Connection) -> None:
+        try:
+            read_ahead(own_connection, total)
+        except sqlite3.Error:  # a file that was moved away; the next search tries again
+            log.warning("the words could not be counted ahead", exc_info=True)
+
+    start_thread(connection, _reading_ahead, work)
 
 
 def should_read_ahead(connection: sqlite3.Connection, total: int) -> bool:

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from claude_mem.errors import RequestFailed
 from claude_mem.http_client import send_json_blocking
-from claude_mem.index.text.documents import TURN, kind_of, memory_id_of
+from claude_mem.index.text.documents import TURN, document_id, kind_of, memory_id_of
 from claude_mem.index.text.passage_queries import PASSAGE_BITS
-from claude_mem.index.vectors import vector_table
-from claude_mem.index.vectors.vector_table import TableState
+from claude_mem.index.vectors.vector_table import NO_VECTOR, TableState, VectorRow, dimension_of
 from claude_mem.store.clock import Clock
 from claude_mem.types import Json
 
@@ -76,16 +75,16 @@ class ChromaCollection:
     ) -> None:
         """Needs the lock. Without a vector of this model there is nothing to copy."""
         self._copy_seconds = seconds
-        if state.model == vector_table.NO_VECTOR:
+        if state.model == NO_VECTOR:
             return
         if self.copied is None or self.copied[:2] != state[:2]:
             self._open(connection, state)
         assert self.copied is not None
-        lost = vector_table.lost_documents(connection, self.copied.loss)
+        lost = _lost_documents(connection, self.copied.loss)
         lost = [document for document in lost if kind_of(document) == TURN]
         for first in range(0, len(lost), CHUNK):
             self._delete(lost[first : first + CHUNK])
-        while rows := vector_table.changes_of_kind(connection, TURN, self.copied.revision, CHUNK):
+        while rows := _changes_of_kind(connection, TURN, self.copied.revision, CHUNK):
             self._delete([row.document for row in rows])
             self._add([row for row in rows if row.vector and row.model == state.model])
             self._save(self.copied._replace(revision=rows[-1].revision))
@@ -102,7 +101,7 @@ class ChromaCollection:
 
     def _open(self, connection: sqlite3.Connection, state: TableState) -> None:
         """A collection of another index, model or database state is deleted."""
-        self._dimension = vector_table.dimension_of(connection, state.model)
+        self._dimension = dimension_of(connection, state.model)
         path = connection.execute("PRAGMA database_list").fetchone()[2]
         name = f"claude-mem-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
         create: dict[str, Json] = {
@@ -123,7 +122,7 @@ class ChromaCollection:
         turns: list[Json] = [memory_id_of(document) for document in documents]
         self._call("POST", f"/{self._id}/delete", {"where": {"turn": {"$in": turns}}})
 
-    def _add(self, rows: Sequence[vector_table.VectorRow]) -> None:
+    def _add(self, rows: Sequence[VectorRow]) -> None:
         ids: list[Json] = []
         metadatas: list[Json] = []
         vectors: list[Json] = []
@@ -187,7 +186,7 @@ class ChromaVectors:
         copied = collection.copied
         behind = MAX_AT_SEARCH + 1
         if copied is not None and copied[:2] == state[:2]:
-            behind = vector_table.changes_after(connection, copied.revision, behind)
+            behind = _changes_after(connection, copied.revision, behind)
         if behind > MAX_AT_SEARCH:
             self._cache.in_background(connection, collection.lock, self._copy)
             raise CopyBehind
@@ -197,3 +196,32 @@ class ChromaVectors:
             collection.catch_up(connection, state, COPY_AT_SEARCH_SECONDS)
         finally:
             collection.lock.release()
+
+
+# What is read of the table of vectors
+
+
+def _lost_documents(connection: sqlite3.Connection, after: int) -> list[int]:
+    """The documents that were removed after that one."""
+    rows = connection.execute("SELECT document FROM vector_losses WHERE number > ?", (after,))
+    return [row[0] for row in rows]
+
+
+def _changes_of_kind(
+    connection: sqlite3.Connection, kind: str, after: int, limit: int
+) -> list[VectorRow]:
+    """The oldest changes of documents of a kind after a revision, of all projects."""
+    rows = connection.execute(
+        "SELECT revision, document, project_id, model, vector FROM vectors"
+        " WHERE revision > ? AND document % 4 = ? ORDER BY revision LIMIT ?",
+        (after, document_id(kind, 0), limit),
+    )
+    return [VectorRow._make(row) for row in rows]
+
+
+def _changes_after(connection: sqlite3.Connection, after: int, limit: int) -> int:
+    """How many documents changed after a revision, up to the limit."""
+    row = connection.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE revision > ? LIMIT ?)", (after, limit)
+    ).fetchone()
+    return int(row[0])

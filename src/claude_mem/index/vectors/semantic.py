@@ -1,4 +1,5 @@
-"""The semantic index: an embedder, the search by its vectors and its calibration, loaded on use.
+"""The semantic index: loads what compares texts by their meaning (`LoadedIndex`) on first use, and
+embeds the memories that wait for a vector.
 
 Loading brings numpy and the model, some tens of megabytes. Before that, and after
 `release_if_idle`, it costs nothing; so writing a memory only marks it in `vector_table`, and its
@@ -8,7 +9,7 @@ vector is made here, later.
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,8 +18,8 @@ from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
-from claude_mem.index.small_database_cache import SmallDatabase, SmallDatabaseCache
-from claude_mem.index.text import passage_queries, passage_writing, term_counts
+from claude_mem.index.small_database_cache import SmallDatabaseCache
+from claude_mem.index.text import passage_writing
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, vector_table
 from claude_mem.index.vectors.vector_table import TableState, read_state
@@ -78,9 +79,8 @@ class SemanticIndex:
         self._load_embedder, self._read_ahead, self._clock = load_embedder, read_ahead, clock
         self._open_connection = open_connection
         self._lock = threading.RLock()
-        self._counting = threading.Lock()  # of the thread that counts words ahead
         self._begins_loading = threading.Lock()  # held until the thread that loads ahead is done
-        self._loaded: _Loaded | None = None
+        self._loaded: LoadedIndex | None = None
         self._used_at = 0
 
     @property
@@ -100,10 +100,32 @@ class SemanticIndex:
             loading.start()
         return False
 
+    def load(self) -> "LoadedIndex":
+        with self._lock:
+            self._used_at = self._clock()
+            if self._loaded is None:
+                from claude_mem.index.embedders.static_model import StaticModel
+                from claude_mem.index.vectors.calibration import Calibration
+                from claude_mem.index.vectors.similar_words import SimilarWords
+                from claude_mem.index.vectors.vector_search import VectorCache, VectorSearch
+
+                model = self._load_embedder()
+                cache = VectorCache(model, self._read_ahead, self._open_connection)
+                static = model if isinstance(model, StaticModel) else StaticModel.load()
+                self._loaded = LoadedIndex(
+                    model,
+                    cache,
+                    VectorSearch(cache, self._chroma),
+                    Calibration.of(model),
+                    SimilarWords(static),
+                    SmallDatabaseCache(cache),
+                )
+            return self._loaded
+
     def _load_ahead(self) -> None:
         try:
             with suppress(EmbedderError):  # the next search tries again, and reports it
-                self._load()
+                self.load()
         finally:
             self._begins_loading.release()
 
@@ -158,46 +180,9 @@ class SemanticIndex:
     def _table_state(self, connection: sqlite3.Connection) -> TableState:
         return read_state(connection, indexing.generation(connection), self.id, None)
 
-    @property
-    def vector_search(self) -> "VectorSearch":
-        return self._load().search
-
     def wait_until_loaded(self) -> None:
         """Waits for what is read in the background: vectors of large projects, a small database."""
-        self._load().cache.wait_until_loaded()
-
-    def small_database(self, connection: sqlite3.Connection) -> SmallDatabase | None:
-        """What searches read; None where it is large, or cannot be held now."""
-        return self._load().small_database.current(connection)
-
-    def read_term_counts_ahead(self, connection: sqlite3.Connection) -> None:
-        """In the background, of a large memory."""
-        total = passage_queries.passage_count(connection)
-        if not term_counts.should_read_ahead(connection, total):
-            return
-
-        def work(own_connection: sqlite3.Connection) -> None:
-            try:
-                term_counts.read_ahead(own_connection, total)
-            except sqlite3.Error:  # a file that was moved away; the next search tries again
-                log.warning("the words could not be counted ahead", exc_info=True)
-
-        self._load().cache.in_background(connection, self._counting, work)
-
-    def similar_weights(
-        self,
-        words: Sequence[str],
-        weights: Sequence[float],
-        passages: Sequence[bytes | None],
-        holding: Sequence[Sequence[int]],
-    ) -> list[float]:
-        """By passage, given by its pieces, the weight of the words that it does not hold, as far as
-        it has similar ones. `holding`: for each word the numbers of the passages that hold it."""
-        return self._load().similar_words.similar_weights(words, weights, passages, holding)
-
-    def cosine(self, deviations: float) -> float:
-        """The cosine that is so many deviations above the mean of unrelated texts."""
-        return self._load().calibration.cosine(deviations)
+        self.load().cache.wait_until_loaded()
 
     def embed_some(self, store: Store, chunk: int = CHUNK) -> int:
         """Embeds a chunk of the waiting documents and links duplicates; how many there were."""
@@ -207,7 +192,7 @@ class SemanticIndex:
         return len(batch.waiting)
 
     def _embed(self, connection: sqlite3.Connection, chunk: int) -> "_Batch":
-        loaded = self._load()
+        loaded = self.load()
         model, cache, similar_words = loaded.embedder, loaded.cache, loaded.similar_words
         generation = indexing.generation(connection)
         number = vector_table.number_of(connection, model.id, model.dimension)
@@ -221,7 +206,7 @@ class SemanticIndex:
             if d.passages
         }
         candidates = [at for at, d in enumerate(documents) if duplicates.may_have_duplicates(d.id)]
-        similar, revision = loaded.search.similar_pairs(
+        similar, revision = loaded.vector_search.similar_pairs(
             connection,
             [documents[at] for at in candidates],
             [rows[at][0] for at in candidates],
@@ -235,7 +220,7 @@ class SemanticIndex:
         """Unless the index was rebuilt, and only for texts that have not changed since."""
         if indexing.generation(connection) != batch.generation:
             return
-        model = self._load().embedder
+        model = self.load().embedder
         number = vector_table.register(connection, model.id, model.dimension)
         filled = [(row, batch.vectors.get(row.document)) for row in batch.waiting]
         unchanged = vector_table.fill(connection, number, filled)
@@ -246,37 +231,16 @@ class SemanticIndex:
         unchanged |= vector_table.unchanged(connection, compared, batch.compared_revision)
         duplicates.link(connection, [p for p in batch.duplicates if unchanged.issuperset(p)])
 
-    def _load(self) -> "_Loaded":
-        with self._lock:
-            self._used_at = self._clock()
-            if self._loaded is None:
-                from claude_mem.index.embedders.static_model import StaticModel
-                from claude_mem.index.vectors.calibration import Calibration
-                from claude_mem.index.vectors.similar_words import SimilarWords
-                from claude_mem.index.vectors.vector_search import VectorCache, VectorSearch
 
-                model = self._load_embedder()
-                cache = VectorCache(model, self._read_ahead, self._open_connection)
-                search = VectorSearch(cache, self._chroma)
-                static = model if isinstance(model, StaticModel) else StaticModel.load()
-                self._loaded = _Loaded(
-                    model,
-                    cache,
-                    search,
-                    Calibration.of(model),
-                    SimilarWords(static),
-                    SmallDatabaseCache(cache),
-                )
-            return self._loaded
+class LoadedIndex(NamedTuple):
+    """What searches use of it, each by itself."""
 
-
-class _Loaded(NamedTuple):
     embedder: Embedder
     cache: "VectorCache"
-    search: "VectorSearch"
+    vector_search: "VectorSearch"
     calibration: "Calibration"
     similar_words: "SimilarWords"
-    small_database: SmallDatabaseCache
+    small_database: SmallDatabaseCache  # as current as the vectors in the cache
 
 
 class _Batch(NamedTuple):

@@ -14,6 +14,7 @@ missing, unless there are too many of them. That thread reads what has changed i
 transaction of its own, so that a long load holds up neither the writer nor the journal.
 """
 
+import json
 import sqlite3
 import sys
 import threading
@@ -43,8 +44,9 @@ from claude_mem.index.vectors.blocks import (
 )
 from claude_mem.index.vectors.embedding_texts import passages
 from claude_mem.index.vectors.vector_backend import RESCORED, VectorBackend
-from claude_mem.index.vectors.vector_table import TableState, read_state
+from claude_mem.index.vectors.vector_table import TableState, VectorRow, read_state
 from claude_mem.store.database import Open, open_reader
+from claude_mem.store.read_cache import read_once
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.chroma import ChromaCollection
@@ -88,11 +90,11 @@ class ProjectVectors:
         if not self.revision and self._kind == TURN:
             turn = first_of_newest(connection, self._project_id, MAX_OF_PROJECT)
             self._first = document_id(TURN, turn)
-        lost = vector_table.losses(connection, self._project_id, self._loss)
+        lost = _losses(connection, self._project_id, self._loss)
         # The numbers of observations are also those of other turns.
         self._remove([document for document in lost if kind_of(document) == self._kind])
         self._loss = max(self._loss, state.loss)
-        while rows := vector_table.changes(
+        while rows := _changes(
             connection, self._project_id, self._kind, self.revision, CHUNK, self._first
         ):
             self._apply(rows)
@@ -117,7 +119,7 @@ class ProjectVectors:
             return np.full(count, document, np.int64)
         return passage_ids(document, count)
 
-    def _apply(self, rows: list[vector_table.VectorRow]) -> None:
+    def _apply(self, rows: list[VectorRow]) -> None:
         self._remove([row.document for row in rows if row.revision > self._first_revision])
         ids: list[Ids] = []
         vectors: list[bytes] = []
@@ -183,9 +185,7 @@ class VectorCache:
             if vectors.read_state == state:
                 loaded.append(vectors)
                 continue
-            changed = vector_table.change_count(
-                connection, project, vectors.revision, MAX_READ_AT_ONCE + 1
-            )
+            changed = _change_count(connection, project, vectors.revision, MAX_READ_AT_ONCE + 1)
             if changed > MAX_READ_AT_ONCE:
                 self._load_in_background(connection, vectors, state)
                 continue
@@ -227,7 +227,7 @@ class VectorCache:
         loaded: Sequence[ProjectVectors] = (),
     ) -> tuple[Ids, Rows]:
         """Of passages of turns; those that have no vector yet are embedded if they may be."""
-        stored = vector_table.passage_vectors(connection, model, self.dimension, passage_ids)
+        stored = _passage_vectors(connection, model, self.dimension, passage_ids)
         ids = [passage for passage, _ in stored]
         vectors = [vector for _, vector in stored]
         missing = passage_ids.difference(ids)
@@ -354,7 +354,7 @@ class VectorSearch:
         query = self._query(text)
         if not query.row.any():
             return NO_SIMILARITIES
-        projects = vector_table.projects(connection) if project_id is None else [project_id]
+        projects = _project_ids(connection) if project_id is None else [project_id]
         included = np.fromiter(include, np.int64, len(include))
         scan = LocalScan(self._cache, connection, kind, included, rescored)
         if exhaustive:
@@ -444,7 +444,7 @@ class VectorSearch:
             query = QueryVector(row)
             documents.update(vectors.blocks.with_similar_codes(query, distance, MAX_SIMILAR))
         similar = VectorBlocks(self._cache.dimension)
-        for stored in vector_table.stored(connection, model, documents):
+        for stored in stored_vectors(connection, model, documents):
             stored_rows = _as_rows(stored, self._cache.dimension)
             similar.add(np.full(len(stored_rows), stored.document, np.int64), stored_rows)
         return similar
@@ -495,10 +495,91 @@ class LocalScan:
     ) -> list[Similarities]:
         return [
             query.compare(np.full(len(vectors), row.document, np.int64), vectors)
-            for row in vector_table.stored(self._connection, model, documents)
+            for row in stored_vectors(self._connection, model, documents)
             for vectors in (_as_rows(row, self._cache.dimension),)
         ]
 
 
-def _as_rows(row: vector_table.VectorRow, dimension: int) -> Rows:
+def _as_rows(row: VectorRow, dimension: int) -> Rows:
     return np.frombuffer(row.vector or b"", np.int8).reshape(-1, dimension)
+
+
+# What is read of the table of vectors
+
+
+def _losses(connection: sqlite3.Connection, project_id: int, after: int) -> list[int]:
+    """The documents that were removed after that one and are not in the project."""
+    rows = connection.execute(
+        "SELECT l.document FROM vector_losses l WHERE l.number > ? AND NOT EXISTS"
+        " (SELECT 1 FROM vectors v WHERE v.document = l.document AND v.project_id = ?)",
+        (after, project_id),
+    )
+    return [row[0] for row in rows]
+
+
+def _change_count(connection: sqlite3.Connection, project_id: int, after: int, limit: int) -> int:
+    """Of a project's documents of all kinds, up to the limit."""
+    row = connection.execute(
+        "SELECT count(*) FROM"
+        " (SELECT 1 FROM vectors WHERE project_id = ? AND revision > ? LIMIT ?)",
+        (project_id, after, limit),
+    ).fetchone()
+    return int(row[0])
+
+
+def _changes(
+    connection: sqlite3.Connection,
+    project_id: int,
+    kind: str,
+    after: int,
+    limit: int,
+    first: int = 0,
+) -> list[VectorRow]:
+    """The oldest changes of a project's documents of a kind after a revision; `first`: of these,
+    the first document."""
+    rows = connection.execute(
+        "SELECT revision, document, project_id, model, vector FROM vectors WHERE project_id = ?"
+        " AND revision > ? AND document % 4 = ? AND document >= ? ORDER BY revision LIMIT ?",
+        (project_id, after, document_id(kind, 0), first, limit),
+    )
+    return [VectorRow._make(row) for row in rows]
+
+
+def stored_vectors(
+    connection: sqlite3.Connection, model: int, documents: Iterable[int]
+) -> list[VectorRow]:
+    """The rows of these documents that have a vector of this model."""
+    rows = connection.execute(
+        # The plus keeps SQLite from reading the whole index of a model.
+        "SELECT revision, document, project_id, model, vector FROM vectors WHERE +model = ?"
+        " AND document IN (SELECT value FROM json_each(?)) ORDER BY document",
+        (model, json.dumps(sorted(documents))),
+    )
+    return [VectorRow._make(row) for row in rows]
+
+
+def _passage_vectors(
+    connection: sqlite3.Connection, model: int, dimension: int, passages: Iterable[int]
+) -> list[tuple[int, bytes]]:
+    """By id the vectors of passages of turns that have one of this model."""
+    cursor = connection.cursor()
+    cursor.row_factory = None  # rows are not accessed by name
+    rows: list[tuple[int, bytes]] = cursor.execute(
+        "SELECT p.value, substr(v.vector, (p.value & :ordinals) * :dimension + 1, :dimension)"
+        " FROM json_each(:passages) p"
+        " CROSS JOIN vectors v ON v.document = (p.value >> :bits) * 4 + 3"
+        " WHERE v.model = :model AND length(v.vector) > (p.value & :ordinals) * :dimension",
+        {
+            "ordinals": (1 << PASSAGE_BITS) - 1,
+            "bits": PASSAGE_BITS,
+            "dimension": dimension,
+            "passages": json.dumps(sorted(passages)),
+            "model": model,
+        },
+    ).fetchall()
+    return rows
+
+
+@read_once
+def _project_ids(connection: sqlite3.Connection) -> list[int]:
+    return [row[0] for row in connection.execute("SELECT id FROM projects ORDER BY id")]

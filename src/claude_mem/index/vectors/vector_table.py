@@ -2,8 +2,9 @@
 
 A row is inserted without a vector in the transaction that indexes its document (`mark`), and
 filled later by an embedder (`fill`). A vector never outlives its text: a change removes it in the
-same transaction. Caches read only what is new: every change gets a new revision, and documents that
-were removed are listed.
+same transaction. Every change gets a new revision, and documents that were removed are listed, so
+that copies (`vector_search`, `chroma`, `small_database_cache`) read only what is new since their
+`TableState`.
 """
 
 import json
@@ -11,8 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from claude_mem.index.text.documents import Document, document_id
-from claude_mem.index.text.passage_queries import PASSAGE_BITS
+from claude_mem.index.text.documents import Document
 from claude_mem.store.read_cache import read_once
 
 NO_VECTOR = 0  # instead of the number of a model
@@ -178,120 +178,6 @@ def unchanged(connection: sqlite3.Connection, documents: Iterable[int], since: i
         (since, json.dumps(list(documents))),
     )
     return {row[0] for row in rows}
-
-
-def losses(connection: sqlite3.Connection, project_id: int, after: int) -> list[int]:
-    """The documents that were removed after that one and are not in the project."""
-    rows = connection.execute(
-        "SELECT l.document FROM vector_losses l WHERE l.number > ? AND NOT EXISTS"
-        " (SELECT 1 FROM vectors v WHERE v.document = l.document AND v.project_id = ?)",
-        (after, project_id),
-    )
-    return [row[0] for row in rows]
-
-
-def changes(
-    connection: sqlite3.Connection,
-    project_id: int,
-    kind: str,
-    after: int,
-    limit: int,
-    first: int = 0,
-) -> list[VectorRow]:
-    """The oldest changes of a project's documents of a kind after a revision; `first`: of these,
-    the first document."""
-    rows = connection.execute(
-        "SELECT revision, document, project_id, model, vector FROM vectors WHERE project_id = ?"
-        " AND revision > ? AND document % 4 = ? AND document >= ? ORDER BY revision LIMIT ?",
-        (project_id, after, document_id(kind, 0), first, limit),
-    )
-    return [VectorRow._make(row) for row in rows]
-
-
-def changes_of_kind(
-    connection: sqlite3.Connection, kind: str, after: int, limit: int
-) -> list[VectorRow]:
-    """The oldest changes of documents of a kind after a revision, of all projects."""
-    rows = connection.execute(
-        "SELECT revision, document, project_id, model, vector FROM vectors"
-        " WHERE revision > ? AND document % 4 = ? ORDER BY revision LIMIT ?",
-        (after, document_id(kind, 0), limit),
-    )
-    return [VectorRow._make(row) for row in rows]
-
-
-def changes_after(connection: sqlite3.Connection, after: int, limit: int) -> int:
-    """How many documents changed after a revision, up to the limit."""
-    row = connection.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE revision > ? LIMIT ?)", (after, limit)
-    ).fetchone()
-    return int(row[0])
-
-
-def changed_documents(
-    connection: sqlite3.Connection, revision: int, loss: int, limit: int
-) -> list[int]:
-    """Those that changed after a revision or were removed after a loss, up to the limit of each."""
-    rows = connection.execute(
-        "SELECT * FROM (SELECT document FROM vectors WHERE revision > ? LIMIT ?) UNION ALL"
-        " SELECT * FROM (SELECT document FROM vector_losses WHERE number > ? LIMIT ?)",
-        (revision, limit, loss, limit),
-    )
-    return [row[0] for row in rows]
-
-
-def lost_documents(connection: sqlite3.Connection, after: int) -> list[int]:
-    """The documents that were removed after that one."""
-    rows = connection.execute("SELECT document FROM vector_losses WHERE number > ?", (after,))
-    return [row[0] for row in rows]
-
-
-def change_count(connection: sqlite3.Connection, project_id: int, after: int, limit: int) -> int:
-    """Of a project's documents of all kinds, up to the limit."""
-    row = connection.execute(
-        "SELECT count(*) FROM"
-        " (SELECT 1 FROM vectors WHERE project_id = ? AND revision > ? LIMIT ?)",
-        (project_id, after, limit),
-    ).fetchone()
-    return int(row[0])
-
-
-def stored(connection: sqlite3.Connection, model: int, documents: Iterable[int]) -> list[VectorRow]:
-    """The rows of these documents that have a vector of this model."""
-    rows = connection.execute(
-        # The plus keeps SQLite from reading the whole index of a model.
-        "SELECT revision, document, project_id, model, vector FROM vectors WHERE +model = ?"
-        " AND document IN (SELECT value FROM json_each(?)) ORDER BY document",
-        (model, json.dumps(sorted(documents))),
-    )
-    return [VectorRow._make(row) for row in rows]
-
-
-def passage_vectors(
-    connection: sqlite3.Connection, model: int, dimension: int, passages: Iterable[int]
-) -> list[tuple[int, bytes]]:
-    """By id the vectors of passages of turns that have one of this model."""
-    cursor = connection.cursor()
-    cursor.row_factory = None  # rows are not accessed by name
-    rows: list[tuple[int, bytes]] = cursor.execute(
-        "SELECT p.value, substr(v.vector, (p.value & :ordinals) * :dimension + 1, :dimension)"
-        " FROM json_each(:passages) p"
-        " CROSS JOIN vectors v ON v.document = (p.value >> :bits) * 4 + 3"
-        " WHERE v.model = :model AND length(v.vector) > (p.value & :ordinals) * :dimension",
-        {
-            "ordinals": (1 << PASSAGE_BITS) - 1,
-            "bits": PASSAGE_BITS,
-            "dimension": dimension,
-            "passages": json.dumps(sorted(passages)),
-            "model": model,
-        },
-    ).fetchall()
-    return rows
-
-
-@read_once
-def projects(connection: sqlite3.Connection) -> list[int]:
-    return [row[0] for row in connection.execute("SELECT id FROM projects ORDER BY id")]
 
 
 def progress(connection: sqlite3.Connection, model: int) -> VectorCounts:

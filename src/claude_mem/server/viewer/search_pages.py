@@ -13,7 +13,6 @@ from claude_mem.recall.parsed_query import ParsedQuery, parse_query
 from claude_mem.recall.search import SearchResult, SearchRow, mark_words
 from claude_mem.server.viewer.rendering import Reader, fragment, page, reader_of, shows_errors
 from claude_mem.types import Json
-from claude_mem.worker import recall_with_team
 from claude_mem.worker.worker import Worker
 
 LIMIT = 20
@@ -59,8 +58,8 @@ async def _search(request: Request) -> dict[str, object]:
     has_query = any(name != "page" for name in query_params)
     result = SearchResult((), False, 0)
     if has_query:
-        result = await recall_with_team.search(
-            worker, lambda store: params.search_query(store, query_values, reader.now), reader.now
+        result = await worker.recall.search(
+            lambda store: params.search_query(store, query_values, reader.now), reader.now
         )
     parsed = parse_query(query_params.get("q", ""), reader.now)
     views = [_result(row, parsed, reader) for row in result.rows]
@@ -106,7 +105,7 @@ async def timeline(request: Request) -> Response:
     }  # fmt: skip
 
     query = await asyncio.to_thread(params.timeline_query, worker.store, values, reader.now)
-    result = await recall_with_team.timeline(worker, query, reader.now)
+    result = await worker.recall.timeline(query, reader.now)
     assert result is not None  # an anchor that does not exist is an error
     nothing = parse_query("", reader.now)
     views = [_result(row, nothing, reader) for row in result.rows]

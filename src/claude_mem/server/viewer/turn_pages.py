@@ -22,7 +22,6 @@ from claude_mem.server.viewer.rendering import fragment, id_of, page, read, read
 from claude_mem.server.viewer.texts import line
 from claude_mem.store.sessions import MANUAL
 from claude_mem.store.viewer_pages import TurnPage, TurnQuery, TurnStory
-from claude_mem.worker import recall_with_team
 from claude_mem.worker.worker import Worker
 
 MAX_TURNS = 300  # of a session on one page
@@ -138,7 +137,7 @@ async def memory(request: Request) -> Response:
 
 async def _team_turn(request: Request, memory_id: MemoryId) -> Response:
     worker: Worker = request.app.state.worker
-    memories = await recall_with_team.memories(worker, [memory_id], with_record=False)
+    memories = await worker.recall.memories([memory_id], False)
     if not memories:
         raise NotFound(f"there is no memory {memory_id}, or the team server does not respond")
     memory: dict[str, Any] = memories[0][1]

@@ -1,8 +1,8 @@
 """Search in what projects share: PostgreSQL finds candidates, and the local ranking orders them.
 
 Candidates are passages by words (a GIN index over lexemes) and by vector (pgvector). Their evidence
-and their order come from `recall/candidates.py` and `recall/ranking.py`, so that scores of a team
-and of the local memory can be merged.
+and their order come from `recall/ranking.py`, so that scores of a team and of the local memory can
+be merged.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,18 +18,22 @@ from claude_mem.index.text.passage_queries import (
 )
 from claude_mem.index.text.words import is_unspaced
 from claude_mem.index.vectors.blocks import QueryVector, quantise
-from claude_mem.recall.candidates import (
+from claude_mem.recall.parsed_query import ParsedQuery, parse_query, stems_of
+from claude_mem.recall.ranking import (
     NO_COSINE,
     SEARCH,
     Candidates,
+    Neighbourhood,
+    RankedTurn,
+    Step,
     Term,
     embedded_text,
     find_evidence,
+    order,
     texts_by_stem,
 )
-from claude_mem.recall.parsed_query import ParsedQuery, parse_query, stems_of
-from claude_mem.recall.ranking import Neighbourhood, RankedTurn, Step, Strength, order
 from claude_mem.recall.search import snippet
+from claude_mem.recall.strength import Strength
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.team.server import embedding, listing
 from claude_mem.team.server.lexemes import Frequencies, any_of, bm25, phrase_query, quoted
