@@ -1,7 +1,7 @@
 """Titles from the edits of a turn, for want of words."""
 
-from claude_mem.observer.local.title_candidates import TitleCandidate, TitleSource, after_file
-from claude_mem.observer.local.titles import (
+from claude_mem.observer.local.titles.candidates import TitleCandidate, TitleSource, after_file
+from claude_mem.observer.local.titles.wording import (
     LONGEST_EDIT,
     from_edits,
     main_file,

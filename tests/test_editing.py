@@ -14,8 +14,8 @@ from claude_mem.store.facts import save_proposals
 from claude_mem.store.forgetting import Selection, preview
 from claude_mem.store.memories import save_memories
 from claude_mem.types import Distillate, Observation, ProposedFact, Summary
-from claude_mem.worker.background_distilling import BackgroundDistilling
 from claude_mem.worker.distil_jobs import TranscriptAdditions
+from claude_mem.worker.idle_distilling import IdleDistilling
 from tests.exports import dump, restored
 from tests.importing import ImportTarget, forked
 from tests.payloads import bash, edit, prompt, stop
@@ -57,10 +57,10 @@ def replace_outdated_memories(story: Story) -> int:
     """As after an upgrade of the local observer."""
     story.store.write(lambda c: c.execute("UPDATE user_prompts SET observer_version = 0")).result()
     transcript_additions = TranscriptAdditions(story.store, story.reader)
-    background_distilling = BackgroundDistilling(
+    idle_distilling = IdleDistilling(
         story.store, story.reader, transcript_additions, story.contexts, lambda: story.now
     )
-    return asyncio.run(background_distilling.run())
+    return asyncio.run(idle_distilling.run())
 
 
 def by_model(story: Story, *observations: Observation) -> None:

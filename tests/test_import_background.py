@@ -20,8 +20,8 @@ from claude_mem.intake.transcripts.import_report import Report
 from claude_mem.intake.transcripts.importer import ReadingProcess, ReadRequest, distil_waiting
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.forgetting import Selection
-from claude_mem.worker.background_distilling import BackgroundDistilling
 from claude_mem.worker.distil_jobs import TranscriptAdditions
+from claude_mem.worker.idle_distilling import IdleDistilling
 from tests.conftest import Home, wait_until
 from tests.contents import contents_of
 from tests.importing import ImportTarget, import_alone, import_options, library
@@ -412,11 +412,9 @@ def _memory_of_all(directory: Path, *files: Path) -> Any:
 # In the worker
 
 
-def in_worker(directory: Path, story: Story) -> BackgroundDistilling:
+def in_worker(directory: Path, story: Story) -> IdleDistilling:
     additions = TranscriptAdditions(story.store, story.reader)
-    return BackgroundDistilling(
-        story.store, story.reader, additions, story.contexts, lambda: story.now
-    )
+    return IdleDistilling(story.store, story.reader, additions, story.contexts, lambda: story.now)
 
 
 def test_the_worker_distils_what_waits_and_renders_the_contexts(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from claude_mem.observer.local.lasting_titles import says_nothing_lasting
-from claude_mem.observer.local.title_candidates import TitleCandidate, TitleSource, with_subject
+from claude_mem.observer.local.titles.candidates import TitleCandidate, TitleSource, with_subject
+from claude_mem.observer.local.titles.lasting import says_nothing_lasting
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from claude_mem.observer.local import learned_trees
 from claude_mem.observer.local.evidence import collect_evidence, find_candidates
 from claude_mem.observer.local.learned_features import passage_features, turn_features, turn_words
 from claude_mem.observer.local.learned_trees import Trees, Weights
-from claude_mem.observer.local.title_candidates import find_titles, title_context, title_features
+from claude_mem.observer.local.titles.candidates import find_titles, title_context, title_features
 from tests.turns import edited, stopped, turn
 
 TURN = turn(edited("lamp.py"), stopped("The lamp blinks twice, because the relay moved."))

@@ -11,7 +11,7 @@ from claude_mem.observer.local.content_words import content_words
 from claude_mem.observer.local.evidence import collect_evidence
 from claude_mem.observer.local.markdown import LONGEST_PASSAGE, passages_in, sentences
 from claude_mem.observer.local.observer import distil, join_passages
-from claude_mem.observer.local.selection import MAX_CHARS, budget_for, score_turn, select_passages
+from claude_mem.observer.local.scoring import MAX_CHARS, budget_for, score_turn, select_passages
 from claude_mem.types import (
     CommandRun,
     Distillate,

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from claude_mem.observer.local import learned_trees
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.selection import DOUBT, RankedTitle, in_order
-from claude_mem.observer.local.title_candidates import TitleCandidate, TitleSource
-from claude_mem.observer.local.title_clarity import Clarity, known_of, shapes_of
+from claude_mem.observer.local.scoring import DOUBT, RankedTitle, in_order
+from claude_mem.observer.local.titles.candidates import TitleCandidate, TitleSource
+from claude_mem.observer.local.titles.clarity import Clarity, known_of, shapes_of
 from tests.turns import edited, stopped, turn
 
 WORDS = frozenset(("the", "was", "because"))

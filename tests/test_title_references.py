@@ -2,8 +2,8 @@
 
 import pytest
 
-from claude_mem.observer.local.title_candidates import TitleCandidate, TitleSource, with_subject
-from claude_mem.observer.local.title_references import refers_to_unnamed
+from claude_mem.observer.local.titles.candidates import TitleCandidate, TitleSource, with_subject
+from claude_mem.observer.local.titles.references import refers_to_unnamed
 
 
 @pytest.mark.parametrize(

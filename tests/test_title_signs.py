@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.title_signs import (
+from claude_mem.observer.local.titles.signs import (
     addresses_someone,
     has_definite_stand_in,
     has_plain_label,

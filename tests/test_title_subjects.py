@@ -1,7 +1,7 @@
 """Candidates for a title, and what is put before them."""
 
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.title_candidates import (
+from claude_mem.observer.local.titles.candidates import (
     TitleCandidate,
     TitleSource,
     _subject,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer.local import titles
-from claude_mem.observer.local.title_candidates import headings
-from claude_mem.observer.local.titles import LONGEST_TITLE
+from claude_mem.observer.local.titles import wording
+from claude_mem.observer.local.titles.candidates import headings
+from claude_mem.observer.local.titles.wording import LONGEST_TITLE
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from claude_mem.observer.local.titles import LONGEST_TITLE
     ],
 )  # fmt: skip
 def test_a_sentence_gives_its_clause(sentence: str, title: str) -> None:
-    assert titles.from_sentence(sentence) == title
+    assert wording.from_sentence(sentence) == title
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_sentence_gives_its_clause(sentence: str, title: str) -> None:
     ],
 )
 def test_what_leans_announces_or_says_nothing_gives_none(sentence: str) -> None:
-    assert titles.from_sentence(sentence) == ""
+    assert wording.from_sentence(sentence) == ""
 
 
 LONG = " and the keeper of the light goes up the stairs of the tower every evening to see it"
@@ -73,7 +73,7 @@ LONG = " and the keeper of the light goes up the stairs of the tower every eveni
 def test_a_long_sentence_is_cut_where_a_clause_ends_or_not_at_all(
     sentence: str, title: str
 ) -> None:
-    assert titles.from_sentence(sentence) == title
+    assert wording.from_sentence(sentence) == title
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_long_sentence_is_cut_where_a_clause_ends_or_not_at_all(
     ],
 )
 def test_a_request_is_its_own_title(words: str, title: str) -> None:
-    assert titles.from_request(words) == title
+    assert wording.from_request(words) == title
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_request_is_its_own_title(words: str, title: str) -> None:
      f"Make the lamp blink{LONG}"],
 )  # fmt: skip
 def test_a_report_a_question_or_a_nod_is_none(words: str) -> None:
-    assert titles.from_request(words) == ""
+    assert wording.from_request(words) == ""
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_a_report_a_question_or_a_nod_is_none(words: str) -> None:
     ],
 )
 def test_a_commit_loses_only_its_conventional_prefix(subject: str, title: str) -> None:
-    assert titles.from_commit(subject) == title
+    assert wording.from_commit(subject) == title
 
 
 def test_a_plan_loses_the_word_for_it() -> None:
-    assert titles.from_plan("Implementation Plan: Two lamps") == "Two lamps"
-    assert titles.from_plan("The lamp plan for winter") == "The lamp plan for winter"
+    assert wording.from_plan("Implementation Plan: Two lamps") == "Two lamps"
+    assert wording.from_plan("The lamp plan for winter") == "The lamp plan for winter"
 
 
 @pytest.mark.parametrize(
@@ -138,15 +138,15 @@ def test_a_plan_loses_the_word_for_it() -> None:
     ],
 )
 def test_a_nod_is_known_from_a_request(words: str, is_bare: bool, commits: bool) -> None:
-    assert titles.is_bare_request(words) == is_bare
-    assert titles.is_commit_request(words) == commits
+    assert wording.is_bare_request(words) == is_bare
+    assert wording.is_commit_request(words) == commits
 
 
 def test_files_are_named_by_their_last_part() -> None:
-    assert titles.from_files(["a/lamp.py"], created=False) == "Changed lamp.py"
-    assert titles.from_files(["a/x.py", "b\\y.py"], created=True) == "Created x.py and y.py"
+    assert wording.from_files(["a/lamp.py"], created=False) == "Changed lamp.py"
+    assert wording.from_files(["a/x.py", "b\\y.py"], created=True) == "Created x.py and y.py"
     many = [f"{name}.py" for name in "abcde"]
-    assert titles.from_files(many, created=False) == "Changed a.py, b.py and 3 more files"
+    assert wording.from_files(many, created=False) == "Changed a.py, b.py and 3 more files"
 
 
 pieces = st.lists(
@@ -159,7 +159,11 @@ pieces = st.lists(
 
 @given(pieces)
 def test_a_title_is_short_whole_and_of_one_line(text: str) -> None:
-    for title in (titles.from_sentence(text), titles.from_request(text), titles.from_commit(text)):
+    for title in (
+        wording.from_sentence(text),
+        wording.from_request(text),
+        wording.from_commit(text),
+    ):
         assert len(title) <= LONGEST_TITLE
         assert title == " ".join(title.split())
         assert title.count("`") % 2 == 0 and title.count('"') % 2 == 0

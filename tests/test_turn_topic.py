@@ -6,7 +6,7 @@ import pytest
 
 from claude_mem.observer.local.evidence import collect_evidence
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.titles import asked_title, topics_of
+from claude_mem.observer.local.titles.wording import asked_title, topics_of
 from claude_mem.store.forgetting import Selection
 from claude_mem.title_rules import Topic, with_topics, without_topics
 from claude_mem.types import BRANCH, Turn, TurnEvent

@@ -48,7 +48,7 @@ from claude_mem.observer.local.learned_features import (
     word_weights,
 )
 from claude_mem.observer.local.learned_trees import Features, Weights
-from claude_mem.observer.local.selection import (
+from claude_mem.observer.local.scoring import (
     RankedTitle,
     in_order,
     is_clear_enough,
@@ -56,7 +56,7 @@ from claude_mem.observer.local.selection import (
     is_only_commit_request,
     speaks_english,
 )
-from claude_mem.observer.local.title_candidates import (
+from claude_mem.observer.local.titles.candidates import (
     TitleCandidate,
     find_titles,
     passages_with_titles,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from claude_mem.observer.local.title_clarity import Clarity, known_of, plain_words
+from claude_mem.observer.local.titles.clarity import Clarity, known_of, plain_words
 
 FEWEST_TITLES = 6  # with a word, in at least two projects, for it to count as such
 FEWEST_TITLES_WITH = 3  # a run or a sign

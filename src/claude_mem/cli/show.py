@@ -15,7 +15,7 @@ from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.answers import Answer, find_answers
 from claude_mem.recall.fence import OUTSIDE_KINDS, OUTSIDE_MARK, marked_lines
 from claude_mem.recall.formatting import ORIGINS, answers_text
-from claude_mem.recall.memories import NOUNS
+from claude_mem.recall.full_memories import NOUNS
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.search import MARKS, OutsideWords, outside_words_of
 from claude_mem.recall.team_interface import TEAM

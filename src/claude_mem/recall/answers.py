@@ -17,7 +17,7 @@ from claude_mem.index.text.documents import MOST_PASSAGES, Passage
 from claude_mem.index.text.passage_queries import PassageRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.best_sentences import best_sentences
-from claude_mem.recall.memories import get_memories
+from claude_mem.recall.full_memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query, stems_of
 from claude_mem.recall.ranking import (

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.errors import NotFound
-from claude_mem.recall.memories import get_memory
+from claude_mem.recall.full_memories import get_memory
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.server.requests import read_object, reject_parameters
 from claude_mem.worker import editing

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from claude_mem.errors import NotFound
-from claude_mem.recall.memories import get_memory
+from claude_mem.recall.full_memories import get_memory
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.store.editing import Editor, Value
 from claude_mem.store.memory_rows import JsonRow

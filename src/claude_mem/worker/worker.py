@@ -26,7 +26,7 @@ from claude_mem.observer.models.active_observer import (
     select_observer,
 )
 from claude_mem.recall.answers import answers_in_thread
-from claude_mem.recall.memories import memories_in_thread
+from claude_mem.recall.full_memories import memories_in_thread
 from claude_mem.recall.search import search_in_thread
 from claude_mem.recall.team_interface import JoinedTeam, Recall
 from claude_mem.recall.timeline import timeline_in_thread
@@ -38,7 +38,6 @@ from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.background_distilling import BackgroundDistilling
 from claude_mem.worker.client_titles import ClientTitles
 from claude_mem.worker.contexts import (
     Contexts,
@@ -50,6 +49,7 @@ from claude_mem.worker.distil_jobs import JobRunner, TranscriptAdditions
 from claude_mem.worker.embedding import Embedding
 from claude_mem.worker.forgetting import scrub_data_directory
 from claude_mem.worker.housekeeping import Housekeeping
+from claude_mem.worker.idle_distilling import IdleDistilling
 from claude_mem.worker.last_error import LastError
 from claude_mem.worker.observer_status import describe
 from claude_mem.worker.refiner import Refiner, policy_of
@@ -123,7 +123,7 @@ class Worker:
         self.observer = ActiveObserver("local", "the worker is starting")
         index = open_semantic_index(settings, clock)
         self.embedding = Embedding(layout, store, index, clock)
-        self.background_distilling = BackgroundDistilling(
+        self.idle_distilling = IdleDistilling(
             store, self.reader, transcript_additions, self.contexts, clock
         )
         self.housekeeping = Housekeeping(
@@ -199,9 +199,7 @@ class Worker:
             self.reader.use(settings.capture, keeps_parts=settings.record.is_on)
             self.jobs.keeps_records = settings.record.is_on
             self.jobs.verbosity = settings.observer.verbosity
-            self.background_distilling.use(
-                settings.capture, settings.record, settings.observer.verbosity
-            )
+            self.idle_distilling.use(settings.capture, settings.record, settings.observer.verbosity)
             self.intake.event_seconds = settings.capture.event_seconds
             context = settings.context
             self.contexts.budget = context.tokens
@@ -261,7 +259,7 @@ class Worker:
             await self._loop(outdated)
         finally:
             self.embedding.stop()
-            self.background_distilling.stop()
+            self.idle_distilling.stop()
             if self._backup is not None:
                 self._backup.cancel()  # the thread ends when the store is closed
             if self.team is not None:
@@ -299,7 +297,7 @@ class Worker:
         await self.refiner.clean_up_conversations()
         await self.index_waiting()
         self.embedding.start_if_due()
-        self.background_distilling.start_if_due()
+        self.idle_distilling.start_if_due()
         if self.team is not None:
             self.team.start_if_due()
         if self.clock() >= self._housekeeping_due:

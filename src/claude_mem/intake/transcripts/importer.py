@@ -8,7 +8,7 @@ Stored sessions stay stored, so an interrupted import can be run again.
 Distilling takes half of the time, and half of the rest would be for the raw texts of recent
 events. The command therefore reads only the newest sessions of each project completely
 (`newest_sessions.py`). The turns of the others get both from the worker
-(`worker/background_distilling.py`): `ImportOptions.reads`, `ImportOptions.raw_later`.
+(`worker/idle_distilling.py`): `ImportOptions.reads`, `ImportOptions.raw_later`.
 """
 
 import logging
@@ -378,7 +378,7 @@ def distil_waiting(
     progress: OnFile = lambda path, size: None,
 ) -> None:
     """Distils imported turns that have no memories yet, for an import without a worker. A worker
-    does the same (`worker/background_distilling.py`), perhaps at the same time."""
+    does the same (`worker/idle_distilling.py`), perhaps at the same time."""
     report = report or Report()
     waiting: dict[Path, list[WaitingTranscript]] = {}
     store.add_missing_transcripts().result()

@@ -1,4 +1,4 @@
-"""What the learned trees know of a passage and of a turn; of a title: `title_candidates.py`."""
+"""What the learned trees know of a passage and of a turn; of a title: `titles/candidates.py`."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ from claude_mem.observer.local import cues
 from claude_mem.observer.local.evidence import Candidate, Origin, TurnEvidence
 from claude_mem.observer.local.learned_trees import Features, Tests, Weights, among
 from claude_mem.observer.local.markdown import MessagePassage
-from claude_mem.observer.local.titles import is_commit_request
+from claude_mem.observer.local.titles.wording import is_commit_request
 from claude_mem.observer.local.tool_uses import file_name
 
 READ_REQUEST = 3_000

@@ -3,7 +3,7 @@
 The table is `weights.json` beside this module; `training/observer.py` writes it. A tree is a
 number, or `[feature, limit, below, above]`: the value of `below` where the feature is at most the
 limit. The score of an item is the base plus the values of all trees.
-`title_clarity.py` has the rest.
+`titles/clarity.py` has the rest.
 """
 
 import json
@@ -15,7 +15,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from claude_mem.observer.local.title_clarity import Clarity
+from claude_mem.observer.local.titles.clarity import Clarity
 
 TABLE = "weights.json"
 

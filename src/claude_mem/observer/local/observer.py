@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from claude_mem.observer import LOCAL
-from claude_mem.observer.local import cues, titles
+from claude_mem.observer.local import cues
 from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.empty_phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.evidence import (
@@ -22,7 +22,6 @@ from claude_mem.observer.local.evidence import (
     UserRequest,
     short_request,
 )
-from claude_mem.observer.local.lasting_titles import says_nothing_lasting
 from claude_mem.observer.local.markdown import MessagePassage, passages_in, sentences
 from claude_mem.observer.local.proposed_facts import (
     find_obstacles,
@@ -30,7 +29,7 @@ from claude_mem.observer.local.proposed_facts import (
     propose_places,
 )
 from claude_mem.observer.local.provenance import with_outside_words
-from claude_mem.observer.local.selection import (
+from claude_mem.observer.local.scoring import (
     CLEAR,
     CLEAR_OF_EDITS,
     DETAILS,
@@ -41,8 +40,10 @@ from claude_mem.observer.local.selection import (
     select_passages,
     tells_stopped_commit,
 )
-from claude_mem.observer.local.title_candidates import TITLES, after_file
-from claude_mem.observer.local.titles import STATED_REASONS, asked_title, topics_of
+from claude_mem.observer.local.titles import wording
+from claude_mem.observer.local.titles.candidates import TITLES, after_file
+from claude_mem.observer.local.titles.lasting import says_nothing_lasting
+from claude_mem.observer.local.titles.wording import STATED_REASONS, asked_title, topics_of
 from claude_mem.observer.local.tool_uses import Failure, FileWork
 from claude_mem.observer.local.user_rules import proposed_rules
 from claude_mem.observer.local.version import VERSION
@@ -159,7 +160,7 @@ def _by_clarity(scored: ScoredTurn) -> Iterator[TitleChoice]:
     A clause that names nothing is taken only where no other one is clear."""
     evidence = scored.evidence
     ranked = scored.titles
-    if titles.is_commit_request(evidence.request.text):
+    if wording.is_commit_request(evidence.request.text):
         # What stopped a commit rather than what it commits.
         yield from (_chosen(each) for each in ranked if tells_stopped_commit(each.title.text))
     files = evidence.files.values()
@@ -168,15 +169,15 @@ def _by_clarity(scored: ScoredTurn) -> Iterator[TitleChoice]:
     sure = [each for each in clear if each.is_surely_clearer_than(least)]
     for each in (*sure, *clear):
         yield _chosen(each)._replace(text=after_file(each.title, files))
-    yield TitleChoice(titles.from_edits(files), needs_topic=True)
-    plan = titles.from_plan(evidence.request.plan_title)
+    yield TitleChoice(wording.from_edits(files), needs_topic=True)
+    plan = wording.from_plan(evidence.request.plan_title)
     if not says_nothing_lasting(plan, has_edits=bool(files)):
         yield TitleChoice(plan)
-    yield TitleChoice(titles.of_created_files(files), needs_topic=True)
+    yield TitleChoice(wording.of_created_files(files), needs_topic=True)
     yield TitleChoice(asked_title(evidence.request), needs_topic=True)
     if files:
         yield from map(_chosen, sorted(ranked, key=lambda each: -each.clarity))
-        yield TitleChoice(titles.of_changed_files(files), needs_topic=True, needs_reason=True)
+        yield TitleChoice(wording.of_changed_files(files), needs_topic=True, needs_reason=True)
 
 
 def _chosen(ranked: RankedTitle) -> TitleChoice:
@@ -195,22 +196,22 @@ def _by_structure(scored: ScoredTurn) -> Iterator[str]:
     ]
     said = [c.text for c in scored.candidates if c.origin == "final" and c.passage.kind == "prose"]
     for title in (
-        titles.from_plan(request.plan_title),
+        wording.from_plan(request.plan_title),
         *written,
-        titles.from_request(request.text),
-        *map(titles.from_sentence, said),
+        wording.from_request(request.text),
+        *map(wording.from_sentence, said),
     ):
         if title and is_complete(title, is_english=False):
             yield title
     files = scored.evidence.files.values()
-    yield titles.from_edits(files)
-    yield titles.of_created_files(files)
+    yield wording.from_edits(files)
+    yield wording.of_created_files(files)
 
 
 def request_title(scored: ScoredTurn) -> str:
     """For the session, where the turn has no title: what was asked."""
     request = scored.evidence.request
-    title = titles.from_plan(request.plan_title) or titles.from_request(request.text)
+    title = wording.from_plan(request.plan_title) or wording.from_request(request.text)
     return title if title and is_complete(title, is_english=scored.is_english) else ""
 
 
@@ -244,7 +245,7 @@ def _rule_observations(rules: Iterable[ProposedFact]) -> Iterator[Observation]:
     """One for each sure rule: what the user said is a decision."""
     for rule in rules:
         if rule.status == "holds":
-            title = titles.from_rule(rule.value)
+            title = wording.from_rule(rule.value)
             narrative = rule.value if rule.value != title else None
             yield Observation("decision", title, narrative=narrative, concepts=(PREFERENCE,),
                               origin="person")  # fmt: skip
@@ -429,7 +430,7 @@ def build_summary(
 
 def _request(evidence: TurnEvidence, title: str) -> str:
     if evidence.request.plan:
-        return titles.from_plan(evidence.request.plan_title) or title
+        return wording.from_plan(evidence.request.plan_title) or title
     return short_request(evidence)
 
 
@@ -438,7 +439,7 @@ def _learned(scored: ScoredTurn, passages: list[Candidate]) -> str:
     if scored.is_worth_observing:
         return narrative_and_facts(passages, scored.scores)[0] or ""
     causes = (
-        titles.from_sentence(candidate.text)
+        wording.from_sentence(candidate.text)
         for candidate in passages
         if candidate.origin in ("final", "statement") and cues.CAUSE.matches(candidate.text)
     )
@@ -448,11 +449,11 @@ def _learned(scored: ScoredTurn, passages: list[Candidate]) -> str:
 def _completed(scored: ScoredTurn, exclude: tuple[str, ...]) -> str:
     """The subject of a commit, else a clause of the last message."""
     subjects = scored.evidence.subjects
-    if subjects and (subject := titles.from_commit(subjects[-1])):
+    if subjects and (subject := wording.from_commit(subjects[-1])):
         return subject
     for candidate in (each.title for each in scored.titles):
         if candidate.source == "final" and candidate.cut in ("all", "first clause"):
-            text = titles.from_sentence(candidate.text)
+            text = wording.from_sentence(candidate.text)
             if text and text not in exclude and is_complete(text, is_english=scored.is_english):
                 return text
     return _short_message(scored.evidence.final)
@@ -482,7 +483,7 @@ def _notes(scored: ScoredTurn, told: str) -> Iterator[str]:
 
 
 def _commit_note(subject: str, commit_hash: str, told: frozenset[str]) -> str:
-    if novelty(content_words(titles.from_commit(subject)), told) < MIN_NOVELTY:
+    if novelty(content_words(wording.from_commit(subject)), told) < MIN_NOVELTY:
         return f"Committed as {commit_hash}." if commit_hash else "Committed."
     return f"Committed: {subject} ({commit_hash})." if commit_hash else f"Committed: {subject}."
 

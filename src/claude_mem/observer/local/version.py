@@ -1,7 +1,7 @@
 """The version of the local observer.
 
 Raise it when its memories become better: then turns whose events or transcript still exist are
-distilled again in the background (`worker/background_distilling.py`).
+distilled again in the background (`worker/idle_distilling.py`).
 """
 
 VERSION = 17

@@ -1,7 +1,7 @@
 """How likely a reader is to understand a title alone, learned from readers' judgements.
 
 A title is read as a row of shapes: common words stay as they are, names, code, numbers and all
-other words become their form. Runs of up to three shapes and the signs of `title_signs.py` have
+other words become their form. Runs of up to three shapes and the signs of `signs.py` have
 learned weights; their sum is the logit. So it is judged by how it is built, not by the words of a
 project.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise, repeat
 
-from claude_mem.observer.local.title_signs import signs_of
+from claude_mem.observer.local.titles.signs import signs_of
 
 _TOKEN = re.compile(
     r"`[^`]{0,200}`|--?[a-z][\w-]{1,60}|#\d{1,9}|[A-Za-z_][\w'’.-]{0,100}(?:/[\w.-]{1,100}){0,20}(?:\(\))?"

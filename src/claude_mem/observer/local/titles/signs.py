@@ -1,6 +1,6 @@
 """Signs by which a reader of an English title can tell what it is about, or cannot.
 
-None decides alone: `title_clarity.py` has learned what each counts. A clause of a conversation
+None decides alone: `clarity.py` has learned what each counts. A clause of a conversation
 often leaves out what its readers knew.
 """
 

@@ -10,8 +10,8 @@ import pytest
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import facts
 from claude_mem.types import Distillate, Observation, ProposedFact, Summary
-from claude_mem.worker.background_distilling import BackgroundDistilling
 from claude_mem.worker.distil_jobs import TranscriptAdditions
+from claude_mem.worker.idle_distilling import IdleDistilling
 from tests.importing import ImportTarget
 from tests.payloads import bash, edit, prompt, stop
 from tests.story import Story
@@ -47,9 +47,9 @@ def age(story: Story, condition: str = "1") -> None:
         story.store.write(lambda c, s=statement: c.execute(s)).result()  # type: ignore[misc]
 
 
-def background_distilling(story: Story, **changes: Any) -> BackgroundDistilling:
+def idle_distilling(story: Story, **changes: Any) -> IdleDistilling:
     transcript_additions = TranscriptAdditions(story.store, story.reader)
-    return BackgroundDistilling(story.store, story.reader, transcript_additions, story.contexts,
+    return IdleDistilling(story.store, story.reader, transcript_additions, story.contexts,
                         lambda: story.now, **changes)  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def test_a_turn_of_this_version_is_not_distilled_again(story: Story) -> None:
     story.distil()
     assert versions(story) == [VERSION]
     assert not story.store.is_any_outdated(VERSION)
-    assert asyncio.run(background_distilling(story).run()) == 0
+    assert asyncio.run(idle_distilling(story).run()) == 0
 
 
 def test_turns_of_an_older_version_get_new_memories_and_facts(story: Story) -> None:
@@ -77,7 +77,7 @@ def test_turns_of_an_older_version_get_new_memories_and_facts(story: Story) -> N
     before = completed(story)
     age(story)
     assert OLD in completed(story)
-    assert asyncio.run(background_distilling(story).run()) == 2
+    assert asyncio.run(idle_distilling(story).run()) == 2
     assert completed(story) == before
     assert versions(story) == [VERSION, VERSION]
     assert story.column("SELECT id FROM observations ORDER BY id") == ids
@@ -92,14 +92,14 @@ def test_the_most_recent_turn_comes_first_and_a_stopped_run_continues(story: Sto
     age(story)
 
     async def one_turn() -> None:
-        task = asyncio.create_task(background_distilling(story).run(pause=3600))
+        task = asyncio.create_task(idle_distilling(story).run(pause=3600))
         while sum(versions(story)) == 0:
             await asyncio.sleep(0)
         task.cancel()
 
     asyncio.run(one_turn())
     assert versions(story) == [0, 0, VERSION]
-    assert asyncio.run(background_distilling(story).run()) == 2
+    assert asyncio.run(idle_distilling(story).run()) == 2
     assert OLD not in completed(story)
 
 
@@ -108,7 +108,7 @@ def test_it_waits_while_a_turn_is_due(story: Story) -> None:
     story.distil()
     age(story)
     tell(story, "p2")
-    assert asyncio.run(background_distilling(story).run()) == 0
+    assert asyncio.run(idle_distilling(story).run()) == 0
     assert versions(story)[0] == 0
 
 
@@ -119,7 +119,7 @@ def test_what_a_model_wrote_stays_and_gets_facts(story: Story) -> None:
     story.store.write(
         lambda c: c.execute("UPDATE session_summaries SET observer = 'claude', model = 'm'")
     ).result()
-    assert asyncio.run(background_distilling(story).run()) == 1
+    assert asyncio.run(idle_distilling(story).run()) == 1
     assert completed(story) == [OLD]
     assert [fact.value for fact in story.store.facts(1, ["command"])] == ["make test"]
 
@@ -129,7 +129,7 @@ def test_what_the_user_wrote_stays(story: Story) -> None:
     story.distil()
     age(story)
     story.store.write(lambda c: c.execute("UPDATE observations SET observer = 'user'")).result()
-    assert asyncio.run(background_distilling(story).run()) == 0
+    assert asyncio.run(idle_distilling(story).run()) == 0
     assert completed(story) == [OLD]
     assert versions(story) == [VERSION]  # it is not looked at again
 
@@ -141,7 +141,7 @@ def test_a_pinned_fact_stays(story: Story) -> None:
     story.store.write(lambda c: facts.save_proposals(c, 1, kept)).result()
     story.store.write(lambda c: c.execute("UPDATE facts SET pinned = 1")).result()
     story.store.write(lambda c: c.execute("UPDATE user_prompts SET observer_version = 0")).result()
-    asyncio.run(background_distilling(story).run())
+    asyncio.run(idle_distilling(story).run())
     assert [fact.value for fact in story.store.facts(1, ["place"])] == ["port 80"]
 
 
@@ -153,7 +153,7 @@ def test_saved_memories_and_forgotten_turns_are_left_alone(story: Story) -> None
     story.store.save_memory(project, "/home/dev/harbor", saved, "user").result()
     age(story)
     story.store.write(lambda c: c.execute("UPDATE user_prompts SET sealed = 1")).result()
-    assert asyncio.run(background_distilling(story).run()) == 0
+    assert asyncio.run(idle_distilling(story).run()) == 0
     assert not story.store.is_any_outdated(VERSION)
 
 
@@ -161,7 +161,7 @@ def test_no_refinement_is_queued(story: Story) -> None:
     tell(story, "p1")
     story.distil()
     age(story)
-    asyncio.run(background_distilling(story).run())
+    asyncio.run(idle_distilling(story).run())
     assert story.count("refinements") == 0
 
 
@@ -178,12 +178,12 @@ def test_a_turn_whose_events_are_gone_is_read_from_its_transcript(tmp_path: Path
         assert story.column("SELECT retired FROM user_prompts") == [1, 1]
         age(story)
         story.store.write(lambda c: c.execute("DELETE FROM user_prompts WHERE id = 2")).result()
-        assert asyncio.run(background_distilling(story).run()) == 1
+        assert asyncio.run(idle_distilling(story).run()) == 1
         assert completed(story) == before[:1]  # and the turn that is not stored is not added
         assert story.column("SELECT sum(bytes) FROM tool_events") == [0]
         file.unlink()
         age(story)
-        assert asyncio.run(background_distilling(story).run()) == 0
+        assert asyncio.run(idle_distilling(story).run()) == 0
         assert completed(story) == [OLD]
         assert not story.store.is_any_outdated(VERSION)
 
@@ -194,7 +194,7 @@ def test_the_record_stays_as_it_is(story: Story) -> None:
     age(story)
     story.store.write(lambda c: c.execute("UPDATE tool_events SET words = NULL")).result()
     (before,) = story.column("SELECT parts FROM turn_records")
-    asyncio.run(background_distilling(story).run())
+    asyncio.run(idle_distilling(story).run())
     assert story.column("SELECT parts FROM turn_records") == [before]
 
 
@@ -206,5 +206,5 @@ def test_at_the_end_removed_work_trees_are_joined_with_their_repository(story: S
     story.store.write(
         lambda c: c.execute("UPDATE projects SET key = ?, name = 'fix'", (place,))
     ).result()
-    asyncio.run(background_distilling(story).run())
+    asyncio.run(idle_distilling(story).run())
     assert [project["key"] for project in story.store.projects()] == ["/nowhere/lamp"]

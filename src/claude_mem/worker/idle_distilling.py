@@ -35,12 +35,12 @@ from claude_mem.types import Turn, Verbosity
 from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.distil_jobs import TranscriptAdditions
 
-log = logging.getLogger("claude_mem.background_distilling")
+log = logging.getLogger("claude_mem.idle_distilling")
 
 PAUSE_SECONDS = 0.05  # between turns, for hooks and searches
 
 
-class BackgroundDistilling:
+class IdleDistilling:
     def __init__(
         self,
         store: Store,

@@ -17,7 +17,6 @@ from claude_mem.observer.local import cues
 from claude_mem.observer.local.clause_grammar import has_predicate, is_proposal, tells_means
 from claude_mem.observer.local.empty_phrases import is_empty_phrase
 from claude_mem.observer.local.evidence import Candidate, TurnEvidence
-from claude_mem.observer.local.lasting_titles import says_nothing_lasting
 from claude_mem.observer.local.learned_trees import Features, Tests, Weights, among
 from claude_mem.observer.local.markdown import (
     MessagePassage,
@@ -26,8 +25,9 @@ from claude_mem.observer.local.markdown import (
     without_fences,
     without_markup,
 )
-from claude_mem.observer.local.title_references import refers_to_unnamed
-from claude_mem.observer.local.title_signs import (
+from claude_mem.observer.local.titles.lasting import says_nothing_lasting
+from claude_mem.observer.local.titles.references import refers_to_unnamed
+from claude_mem.observer.local.titles.signs import (
     LONGEST_PLACE,
     addresses_someone,
     has_definite_stand_in,
@@ -38,7 +38,7 @@ from claude_mem.observer.local.title_signs import (
     refers_outside,
     without_label,
 )
-from claude_mem.observer.local.titles import (
+from claude_mem.observer.local.titles.wording import (
     LONGEST_TITLE,
     as_title,
     file_before,
@@ -575,7 +575,7 @@ def lower_first(text: str) -> str:
 class TitleContext:
     """What the candidates of a turn are compared with."""
 
-    weight: dict[str, float]  # of its words (`selection.word_weights`)
+    weight: dict[str, float]  # of its words (`learned_features.word_weights`)
     has_commit: bool
     edits: float
     messages: float

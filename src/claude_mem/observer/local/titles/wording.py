@@ -13,7 +13,7 @@ from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.empty_phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.evidence import TurnEvidence, UserRequest
 from claude_mem.observer.local.markdown import sentences, width, without_markup
-from claude_mem.observer.local.title_signs import is_anchored
+from claude_mem.observer.local.titles.signs import is_anchored
 from claude_mem.observer.local.tool_uses import FileWork, file_name
 from claude_mem.text import COLONS, QUESTION_MARKS, one_line, shorten
 from claude_mem.title_rules import (

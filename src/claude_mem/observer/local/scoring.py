@@ -28,7 +28,7 @@ from claude_mem.observer.local.learned_features import (
     word_weights,
 )
 from claude_mem.observer.local.learned_trees import Features, Trees, Weights
-from claude_mem.observer.local.title_candidates import (
+from claude_mem.observer.local.titles.candidates import (
     OF_REPOSITORY,
     PROPOSAL,
     READ_PASSAGES,
@@ -42,8 +42,8 @@ from claude_mem.observer.local.title_candidates import (
     title_context,
     title_features,
 )
-from claude_mem.observer.local.title_signs import has_plain_label
-from claude_mem.observer.local.titles import is_commit_request
+from claude_mem.observer.local.titles.signs import has_plain_label
+from claude_mem.observer.local.titles.wording import is_commit_request
 from claude_mem.text import COLONS
 from claude_mem.title_rules import is_english_text, names_in, width
 from claude_mem.types import Turn, Verbosity

@@ -7,7 +7,7 @@ branch stands is no news weeks later. Subjects of commits and pull requests are 
 import re
 
 from claude_mem.observer.local.any_case import AnyCase
-from claude_mem.observer.local.title_signs import LONGEST_PLACE
+from claude_mem.observer.local.titles.signs import LONGEST_PLACE
 from claude_mem.title_rules import has_name
 
 _TASK = AnyCase(

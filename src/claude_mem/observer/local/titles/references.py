@@ -9,7 +9,7 @@ import re
 
 from claude_mem.observer.local.any_case import AnyCase
 from claude_mem.observer.local.clause_grammar import THIRD_PERSON, tells_change, verb_of
-from claude_mem.observer.local.title_signs import LONGEST_PLACE, lacks_subject
+from claude_mem.observer.local.titles.signs import LONGEST_PLACE, lacks_subject
 from claude_mem.title_rules import word_set
 
 # Things that every program or text has: which one, the text before has told.

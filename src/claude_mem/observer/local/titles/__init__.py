@@ -1,0 +1,1 @@
+"""The title of a turn: what may become one, and whether it is understood alone."""
