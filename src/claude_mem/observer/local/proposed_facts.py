@@ -13,6 +13,7 @@ from claude_mem.observer.local.tool_uses import (
     READ_COMMAND,
     READ_LINE,
     READ_OUTPUT,
+    amends_commit,
     commit_subject,
     output_of,
     path_of,
@@ -71,7 +72,10 @@ def propose_facts(turn: Turn) -> tuple[ProposedFact, ...]:
     """Each once, with all its events; the last note wins."""
     facts: dict[tuple[str, str, str], ProposedFact] = {}
     for event in turn.events:
-        for fact in _facts_of(event):
+        of_event = list(_facts_of(event))
+        if _amends_commit(event):
+            of_event += _replaced_commit(facts, of_event)
+        for fact in of_event:
             key = (fact.kind, fact.subject, fact.value)
             sources = facts[key].sources if key in facts else ()
             note = fact.note or (facts[key].note if key in facts else "")
@@ -80,6 +84,27 @@ def propose_facts(turn: Turn) -> tuple[ProposedFact, ...]:
                 sources=(*sources, event.id),
             )  # fmt: skip
     return tuple(facts.values())
+
+
+def _amends_commit(event: TurnEvent) -> bool:
+    params = event.tool_input if isinstance(event.tool_input, dict) else {}
+    command = params.get("command")
+    is_run = event.kind == "PostToolUse" and event.tool_name == "Bash" and not event.agent_id
+    return is_run and isinstance(command, str) and amends_commit(command[:READ_COMMAND])
+
+
+def _replaced_commit(
+    facts: dict[tuple[str, str, str], ProposedFact], of_event: list[ProposedFact]
+) -> list[ProposedFact]:
+    """Removes the commit that was amended. Without the output of git the new one has the same
+    subject, and nobody knows its hash."""
+    commits = [key for key, fact in facts.items() if fact.subject == COMMIT]
+    if not commits:
+        return []
+    amended = facts.pop(commits[-1])
+    if any(fact.subject == COMMIT for fact in of_event):
+        return []
+    return [ProposedFact("artifact", COMMIT, amended.note, note=amended.note)]
 
 
 def _facts_of(event: TurnEvent) -> Iterator[ProposedFact]:

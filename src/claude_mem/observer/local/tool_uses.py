@@ -63,6 +63,8 @@ _REPAIR = re.compile(
 )
 
 _COMMIT = re.compile(r"\bgit\b[^|;&]{0,80}?\bcommit\b")
+_AMENDS = re.compile(rf"{_COMMIT.pattern}[^|;&\n]{{0,200}}?\s--amend\b")
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'[^']*+'", re.DOTALL)
 _NO_COMMIT = re.compile(r"\s--(?:dry-run|help)\b")
 _MESSAGE = re.compile(
     r"(?:-[a-z]*m|--message)[= ]\s{0,3}(?:\"((?:[^\"\\]|\\.)+)\"|'([^']+)')", re.DOTALL
@@ -317,9 +319,20 @@ def commit_subject(command: str) -> str:
 
 
 def _add_commit(full: str, output: str, log: CommandLog) -> None:
-    if subject := commit_subject(full):
+    subject = commit_subject(full)
+    if amends_commit(full) and log.commits:
+        previous, _ = log.commits.popitem()
+        subject = subject or previous
+    if subject:
         match = _HASH.search(output)
         log.commits[subject] = match[1] if match else ""
+
+
+def amends_commit(command: str) -> bool:
+    """Whether it replaces the last commit."""
+    if "--amend" not in command:
+        return False
+    return _AMENDS.search(_QUOTED.sub("''", without_here_documents(command))) is not None
 
 
 def _commit_message(command: str) -> str:
