@@ -1,5 +1,6 @@
 """One worker per data directory: started by anyone, killed at any time, replaced only by newer."""
 
+import asyncio
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.server import client
+from claude_mem.worker.worker import sleep_until_set
 from tests.conftest import Home, wait_until
 from tests.live_files import paths_below
 from tests.payloads import prompt, session_start, stop, tool
@@ -114,6 +116,30 @@ def test_a_signal_ends_it_and_nothing_is_lost(home: Home, signal_number: int) ->
     home.wait_settled()
     stored = {row["tool_use_id"] for row in home.rows("SELECT tool_use_id FROM tool_events")}
     assert stored == {payload["tool_use_id"] for payload in payloads}
+
+
+def test_a_worker_that_is_woken_while_it_is_stopped_ends() -> None:
+    async def wake_and_stop() -> None:
+        wake = asyncio.Event()
+        loop = asyncio.create_task(sleep_until_set(wake, 60))
+        await asyncio.sleep(0)  # it sleeps now
+        wake.set()
+        loop.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await loop
+
+    asyncio.run(wake_and_stop())
+
+
+def test_a_worker_sleeps_until_it_is_woken_or_something_is_due() -> None:
+    async def sleep() -> None:
+        wake = asyncio.Event()
+        for seconds in (-1, 0, 0.001):
+            await sleep_until_set(wake, seconds)
+        wake.set()
+        await sleep_until_set(wake, 60)
+
+    asyncio.run(sleep())
 
 
 def test_it_ends_while_someone_listens_to_the_stream(home: Home) -> None:

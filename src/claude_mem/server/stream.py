@@ -39,7 +39,8 @@ async def _events(worker: Worker, after: str | None) -> AsyncIterator[bytes]:
         yield _message(after or subscription.cursor, json_line(worker.announcer.processing()))
         while True:
             try:
-                announcement = await asyncio.wait_for(subscription.next(), PING_SECONDS)
+                async with asyncio.timeout(PING_SECONDS):
+                    announcement = await subscription.next()
             except TimeoutError:
                 yield b": ping\n\n"
             else:

@@ -288,8 +288,7 @@ class Worker:
                 log.exception("the worker will try again")
                 trouble.report(os.fsencode(self.settings.layout.root), f"worker: {error}")
                 pause = RETRY_SECONDS
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), pause)
+            await sleep_until_set(self._wake, pause)
 
     async def _run_once(self) -> None:
         await self.catch_up()
@@ -387,3 +386,14 @@ def report_problems(layout: Layout, problems: list[str]) -> None:
     for problem in problems:
         log.error("%s; the default is used", problem)
         trouble.report(os.fsencode(layout.root), f"{problem}; the default is used")
+
+
+async def sleep_until_set(event: asyncio.Event, seconds: float) -> None:
+    """At most so long.
+
+    `asyncio.wait_for` of Python 3.11 loses a cancellation that comes at the same time as the event:
+    a worker that a hook woke while it was told to stop never ended.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
