@@ -17,15 +17,13 @@ from claude_mem.hook import spooling
 from claude_mem.intake.event_reader import (
     LONGEST_ID,
     OWN_TOOLS,
-    SHORT_PAYLOAD,
     EventHeader,
     EventReader,
     content_key,
-    limit_work,
-    shorten_json,
 )
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.spool import DrainCounts, Intake
+from claude_mem.json_objects import SHORT_PAYLOAD, limit_work, shorten_json
 from claude_mem.redaction import Redactor
 from claude_mem.types import Event, Json
 from tests.payloads import (

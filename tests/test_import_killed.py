@@ -26,12 +26,12 @@ from claude_mem.cli import main
 from claude_mem.cli import imports as command
 from claude_mem.store import database
 from claude_mem.store import imported_sessions
-from claude_mem.store import waiting_turns
+from claude_mem.store import turns_to_distil
 from claude_mem.intake.transcripts import importer, newest_sessions
 
 module, name, number, when = sys.argv[1:5]
 owners = {"imported_sessions": imported_sessions, "Writer": database.Writer, "command": command,
-          "waiting_turns": waiting_turns}
+          "turns_to_distil": turns_to_distil}
 owner = owners[module]
 work, remaining = getattr(owner, name), [int(number)]
 
@@ -73,14 +73,14 @@ def killed_import(home: Home, *point: str) -> int:
         [("imported_sessions", "mark_imported", "1", "before"),
          ("imported_sessions", "mark_imported", "5", "after")],
         [("imported_sessions", "import_session", "9", "after"),
-         ("imported_sessions", "replace_outdated_memories", "3", "before", "--wait"),
+         ("imported_sessions", "save_session_memories", "3", "before", "--wait"),
          ("command", "render_all_contexts", "1", "before", "--wait")],
         [("imported_sessions", "import_session", "9", "after"),
-         ("imported_sessions", "replace_outdated_memories", "1", "before", "--wait"),
-         ("imported_sessions", "replace_outdated_memories", "2", "after", "--wait"),
-         ("waiting_turns", "finish_transcript", "1", "before", "--wait"),
-         ("waiting_turns", "finish_transcript", "1", "after", "--wait"),
-         ("waiting_turns", "contexts_rendered", "1", "before", "--wait")],
+         ("imported_sessions", "save_session_memories", "1", "before", "--wait"),
+         ("imported_sessions", "save_session_memories", "2", "after", "--wait"),
+         ("turns_to_distil", "finish_transcript", "1", "before", "--wait"),
+         ("turns_to_distil", "finish_transcript", "1", "after", "--wait"),
+         ("turns_to_distil", "contexts_rendered", "1", "before", "--wait")],
     ]),
     ids=["around a commit", "in a session", "around a note", "before the contexts",
          "around memories"],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from claude_mem.cli.show import _print_record, _session_records
-from claude_mem.intake.event_words import split_client_message
+from claude_mem.intake.event_reader import split_client_message
 from claude_mem.recall.formatting import search_text, timeline_text
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, search

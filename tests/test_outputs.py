@@ -16,7 +16,7 @@ from claude_mem.mcp.tools import call_tool
 from claude_mem.recall.fence import FENCE
 from claude_mem.recall.formatting import memories_text
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.server.command_replies import dead_letter_line
+from claude_mem.server.quick_command_replies import dead_letter_line
 from claude_mem.types import Json
 from tests.api import Api, open_api
 from tests.payloads import PROJECT_DIR, prompt, session_start

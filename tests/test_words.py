@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.intake.event_words import LONGEST_PART, event_parts, record_of
+from claude_mem.intake.event_reader import LONGEST_PART, event_parts, record_of
 from claude_mem.store.turn_records import dump_parts, is_record, parse_parts
 from claude_mem.types import RecordPart
 from tests.payloads import one_of_each, tool

@@ -43,7 +43,7 @@ def _has_payload() -> bool:
 def _show(settings: Settings, project: str | None, as_json: bool) -> None:
     # A hook waits for none of these modules.
     from claude_mem.cli.open_store import open_reader
-    from claude_mem.server.command_replies import context_reply
+    from claude_mem.server.quick_command_replies import context_reply
 
     with open_reader(settings) as store:
         text = _build(store, settings.context.tokens, project) if store is not None else ""

@@ -8,7 +8,7 @@ from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.server.client import request
-from claude_mem.server.command_replies import dead_letter_line
+from claude_mem.server.quick_command_replies import dead_letter_line
 from claude_mem.store.memory_rows import JsonRow
 from claude_mem.text import pluralize
 from claude_mem.types import Json

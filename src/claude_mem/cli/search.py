@@ -15,7 +15,7 @@ from claude_mem.cli.team_recall import has_joined, timeline_of_team
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import indexing
-from claude_mem.index.vectors.semantic import open_semantic_index
+from claude_mem.index.vectors.semantic_index import open_semantic_index
 from claude_mem.recall.formatting import (
     Show,
     search_json,
@@ -28,7 +28,7 @@ from claude_mem.recall.memory_ids import parse_any_id
 from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import ORDERS
 from claude_mem.recall.timeline import timeline as find_timeline
-from claude_mem.server.command_replies import search_reply
+from claude_mem.server.quick_command_replies import search_reply
 from claude_mem.text import NO_MEMORIES, pluralize, without_controls
 from claude_mem.types import OBSERVATION_TYPES, SESSION_STATUSES
 

@@ -10,7 +10,7 @@ from claude_mem.errors import NotFound
 from claude_mem.recall.memory_ids import parse_any_id
 from claude_mem.recall.team_interface import TEAM
 from claude_mem.server import client
-from claude_mem.server.command_replies import json_text
+from claude_mem.server.quick_command_replies import json_text
 from claude_mem.text import without_controls
 
 

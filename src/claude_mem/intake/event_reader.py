@@ -6,17 +6,20 @@ Secrets are redacted before long values are truncated, so that no part of a secr
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 
 from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
-from claude_mem.intake.event_words import command_as_typed, event_parts, split_client_message
 from claude_mem.intake.projects import Exclusions, Projects
+from claude_mem.json_objects import limit_work, shorten_json
+from claude_mem.observer.local.here_documents import here_document_of, without_here_documents
 from claude_mem.redaction import Redactor
 from claude_mem.text import shorten_middle
-from claude_mem.types import ClientMessage, Event, Json
+from claude_mem.types import ClientMessage, Event, Json, RecordKind, RecordPart, Speaker
 
 OWN_TOOLS = (  # as the agents name the tools of our server
     "mcp__plugin_claudemem_", "mcp__claude-mem__", "mcp__claude_mem__", "mcp_claude-mem_",
@@ -41,18 +44,14 @@ QUESTION_TOOL = "AskUserQuestion"
 RECORDED_TOOLS = frozenset((QUESTION_TOOL, "TodoWrite"))
 FIELD_BYTES = 8192  # longest field of a raw event
 PROMPT_LIMIT_FACTOR = 4  # searches rely on prompts, so they may be longer than other fields
-_LEAF_LIMITS = (4096, 1024, 256, 64)
-_TEXT_CHARACTERS = 256 * 1024  # far beyond what is stored, so that no secret is cut in two there
-_FIELD_CHARACTERS = 512 * 1024
-_FIELD_ITEMS = 20_000
-SHORT_PAYLOAD = 2 * _FIELD_ITEMS - 2  # bytes that cannot hold so many items, nor so much text
-_FEW_MEMBERS, _SHORT_LEAF = 16, 16 * 1024
 
 # No client wrote anything outside these years: such a timestamp is broken.
 _EARLIEST_MS, _LATEST_MS = (
     int(datetime(year, 1, 1, tzinfo=UTC).timestamp() * 1000) for year in (2000, 2100)
 )
 _MAX_SECONDS_VALUE = 100_000_000_000  # as milliseconds this is 1973; as seconds, the year 5138
+
+Payload = Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ class EventReader:
         self.skip_tools, self.unobserved_tools = split_skipped_tools(settings.skip_tools)
         self.keeps_parts = keeps_parts
 
-    def skips(self, kind: str, payload: Mapping[str, Json]) -> bool:
+    def skips(self, kind: str, payload: Payload) -> bool:
         name = payload.get("tool_name")
         if not isinstance(name, str):
             return False
@@ -93,13 +92,13 @@ class EventReader:
             return not (self.keeps_parts and event_parts(kind, payload))
         return name in self.skip_tools or name.startswith(OWN_TOOLS)
 
-    def read(self, header: EventHeader, payload: Mapping[str, Json]) -> Event:
+    def read(self, header: EventHeader, payload: Payload) -> Event:
         try:
             return self._read(header, payload)
         except RecursionError:
             raise BadInput("the payload is nested too deeply") from None
 
-    def read_bare(self, header: EventHeader, payload: Mapping[str, Json]) -> Event:
+    def read_bare(self, header: EventHeader, payload: Payload) -> Event:
         """A tool call of a past session without its texts: there is nothing to redact."""
         session_id, cwd = _identifier(payload, "session_id"), _text(payload, "cwd") or ""
         if session_id is None:
@@ -122,7 +121,7 @@ class EventReader:
             tool_use_id=_identifier(payload, "tool_use_id"),
         )
 
-    def _read(self, header: EventHeader, payload: Mapping[str, Json]) -> Event:
+    def _read(self, header: EventHeader, payload: Payload) -> Event:
         session_id = _identifier(payload, "session_id")
         if session_id is None:
             raise BadInput("session_id is missing from the payload", "session_id")
@@ -164,7 +163,7 @@ class EventReader:
             parts=parts,
         )
 
-    def _redact(self, payload: Mapping[str, Json], *, is_short: bool) -> dict[str, Json]:
+    def _redact(self, payload: Payload, *, is_short: bool) -> dict[str, Json]:
         to_redact = {name: value for name, value in payload.items() if name not in _NOT_REDACTED}
         if "tool_response" in to_redact:
             to_redact["tool_response"] = _without_bulk(to_redact["tool_response"])
@@ -172,9 +171,7 @@ class EventReader:
         assert isinstance(redacted, dict)
         return redacted
 
-    def _prompt(
-        self, payload: Mapping[str, Json], kind: str
-    ) -> tuple[ClientMessage | None, str | None]:
+    def _prompt(self, payload: Payload, kind: str) -> tuple[ClientMessage | None, str | None]:
         """What the user typed, or the message that the client sent in its place."""
         name = {"UserPromptSubmit": "prompt", "Stop": "last_user_message"}.get(kind)
         if name is None:
@@ -189,14 +186,14 @@ class EventReader:
             return replace(message, text=text), None
         return None, prompt
 
-    def _event_text(self, payload: Mapping[str, Json]) -> str | None:
+    def _event_text(self, payload: Payload) -> str | None:
         texts = [text for name in _TEXT_FIELDS if (text := _text(payload, name))]
         return shorten_middle("\n".join(texts), self.field_bytes) if texts else None
 
     def _json_field(self, value: Json) -> str | None:
         return None if value is None else shorten_json(value, self.field_bytes)
 
-    def _detail(self, payload: Mapping[str, Json]) -> dict[str, Json]:
+    def _detail(self, payload: Payload) -> dict[str, Json]:
         """The fields that have no column of their own."""
         detail = {name: value for name, value in payload.items() if name not in _NOT_DETAIL}
         if not detail:
@@ -206,7 +203,7 @@ class EventReader:
         return detail
 
 
-def is_bare(payload: Mapping[str, Json]) -> bool:
+def is_bare(payload: Payload) -> bool:
     """Whether it is a tool call that has an id and time, and no texts."""
     return bool(payload.get("tool_use_id")) and not any(
         payload.get(name) is not None for name in _TOOL_CALL_FIELDS
@@ -222,7 +219,7 @@ def split_skipped_tools(tools: Iterable[str]) -> tuple[frozenset[str], frozenset
     return frozenset(names), frozenset()
 
 
-def _questions(payload: Mapping[str, Json]) -> dict[str, Json]:
+def _questions(payload: Payload) -> dict[str, Json]:
     """The questions and the user's answers, which are decisions, without the options."""
     tool_input, response = payload.get("tool_input"), payload.get("tool_response")
     questions = tool_input.get("questions") if isinstance(tool_input, dict) else None
@@ -235,7 +232,7 @@ def _questions(payload: Mapping[str, Json]) -> dict[str, Json]:
     return {"tool_input": {"questions": texts}, "tool_response": {"answers": answers}}
 
 
-def content_key(kind: str, session_id: str, payload: Mapping[str, Json]) -> str:
+def content_key(kind: str, session_id: str, payload: Payload) -> str:
     """The same event has the same key, however often and by whatever route it arrives."""
     parts: list[str] = [session_id, kind, _identifier(payload, "agent_id") or ""]
     tool_use_id, prompt_id = _identifier(payload, "tool_use_id"), _identifier(payload, "prompt_id")
@@ -256,7 +253,7 @@ def with_prompt_number(event: Event, number: int) -> Event:
     return replace(event, prompt_number=number, key=key)
 
 
-def _identifier(payload: Mapping[str, Json], name: str) -> str | None:
+def _identifier(payload: Payload, name: str) -> str | None:
     value = payload.get(name)
     if value is None or value == "":
         return None
@@ -265,7 +262,7 @@ def _identifier(payload: Mapping[str, Json], name: str) -> str | None:
     return value
 
 
-def _text(payload: Mapping[str, Json], name: str) -> str | None:
+def _text(payload: Payload, name: str) -> str | None:
     value = payload.get(name)
     return value if isinstance(value, str) else None
 
@@ -279,97 +276,6 @@ def _without_bulk(value: Json) -> Json:
         for name, inner in value.items()
         if name != "originalFile"
     }
-
-
-# Values that are too long to be searched for secrets, or to be stored, as a whole
-
-
-def limit_work(fields: dict[str, Json]) -> dict[str, Json]:
-    """The payload with so much of each field as one event may take of the worker's time."""
-    return {
-        name: value if _is_short(value) else _Allowance().cut(value)
-        for name, value in fields.items()
-    }
-
-
-def _is_short(value: Json) -> bool:
-    """Whether it is certainly within the limits; most values are."""
-    if isinstance(value, str):
-        return len(value) <= _TEXT_CHARACTERS
-    if isinstance(value, dict):
-        names = sum(map(len, value)) if len(value) <= _FEW_MEMBERS else _FIELD_CHARACTERS
-        return names <= _SHORT_LEAF and all(map(_is_short_leaf, value.values()))
-    return value is None or isinstance(value, bool | int | float)
-
-
-def _is_short_leaf(value: Json) -> bool:
-    if isinstance(value, str):
-        return len(value) <= _SHORT_LEAF
-    return value is None or isinstance(value, bool | int | float)
-
-
-@dataclass
-class _Allowance:
-    characters: int = _FIELD_CHARACTERS
-    items: int = _FIELD_ITEMS
-
-    @property
-    def is_spent(self) -> bool:
-        return self.characters <= 0 or self.items <= 0
-
-    def cut(self, value: Json) -> Json:
-        self.items -= 1
-        if isinstance(value, str):
-            text = shorten_middle(value, min(_TEXT_CHARACTERS, max(0, self.characters)))
-            self.characters -= len(text)
-            return text
-        if isinstance(value, list):
-            items: list[Json] = []
-            for item in value:
-                if self.is_spent:
-                    items.append(f"[… {len(value) - len(items)} items cut …]")
-                    break
-                items.append(self.cut(item))
-            return items
-        if isinstance(value, dict):
-            members: dict[str, Json] = {}
-            for name, inner in value.items():
-                if self.is_spent:
-                    members["…"] = f"[… {len(value) - len(members)} members cut …]"
-                    break
-                self.characters -= len(name)
-                members[name] = self.cut(inner)
-            return members
-        return value
-
-
-def shorten_json(value: Json, limit: int) -> str:
-    """The value as JSON of at most `limit` characters.
-
-    Long strings are shortened first; if that is not enough, the JSON text itself is, and becomes
-    a JSON string.
-    """
-    text = json.dumps(value, ensure_ascii=False)
-    if len(text) <= limit:
-        return text
-    for leaf_limit in _LEAF_LIMITS:
-        text = json.dumps(_shorten_leaves(value, leaf_limit), ensure_ascii=False)
-        if len(text) <= limit:
-            return text
-    length = limit - 2
-    while len(quoted := json.dumps(shorten_middle(text, length), ensure_ascii=False)) > limit:
-        length -= max(1, (len(quoted) - limit) // 2)
-    return quoted
-
-
-def _shorten_leaves(value: Json, limit: int) -> Json:
-    if isinstance(value, str):
-        return shorten_middle(value, limit)
-    if isinstance(value, list):
-        return [_shorten_leaves(item, limit) for item in value]
-    if isinstance(value, dict):
-        return {name: _shorten_leaves(inner, limit) for name, inner in value.items()}
-    return value
 
 
 def milliseconds(timestamp: Json) -> int | None:
@@ -397,3 +303,297 @@ def _from_number(value: float) -> int | None:
         return None
     ms = round(value * 1000 if value < _MAX_SECONDS_VALUE else value)
     return ms if _EARLIEST_MS <= ms < _LATEST_MS else None
+
+
+# The words in an event, of the user, the agent and its subagents
+#
+# Redacted, but not yet truncated. The observer distils them, and they are the record of the turn.
+# Tool output is no part; what a model wrote about its tools is (plans, questions, reports, commit
+# messages, descriptions, tasks).
+
+LONGEST_PART = 32_768
+_FIRST_WORDS = 8  # by which most parts of a turn differ
+_NOTIFICATION_TAGS = ("summary", "result")
+SUBAGENT_TOOLS = ("Task", "Agent")
+_COMMIT = re.compile(r"\bgit\b[^|;&\n]{0,200}?\bcommit\b")
+_COMMIT_WORD, _PULL_REQUEST_WORD = "commit", "gh"  # without them, the patterns do not match
+_PULL_REQUEST = re.compile(r"\bgh\s+pr\s+(?:create|edit)\b")
+# What the client writes around a compaction summary when it gives it to the agent.
+_CONTINUED = "This session is being continued from a previous conversation"
+_CONTINUED_SUMMARY = "\nSummary:\n"
+_AFTER_SUMMARY = (
+    "\nIf you need specific details from before compaction",
+    "\nPlease continue the conversation from where we left",
+    "\nContinue the conversation from where it left off",
+    "\nRecent messages are preserved verbatim",
+)
+_QUOTED = r"""(?:"((?:[^"\\]|\\.){1,20000})"|'([^']{1,20000})')"""
+_MESSAGE = re.compile(rf"(?:\s-[a-zA-Z]*m|\s--message)[\s=]+{_QUOTED}")
+_TITLE = re.compile(rf"\s(?:--title|-t)[\s=]+{_QUOTED}")
+_BODY = re.compile(rf"\s(?:--body|-b)[\s=]+{_QUOTED}")
+
+_TAGS = r"(?:[a-z]{1,30}-){0,3}(?:notification|event)|local-command-[a-z]{1,20}|bash-[a-z]{1,20}"
+_CLIENT_MESSAGE = re.compile(rf"\s*<({_TAGS})>", re.IGNORECASE)
+_COMMAND = re.compile(
+    r"(?:<command-.{0,4000})?<command-name>([^<]{1,200})</command-name>", re.DOTALL
+)
+
+
+def event_parts(kind: str, payload: Payload) -> tuple[RecordPart, ...]:
+    """The parts of the record that an event of this kind holds.
+
+    What a subagent does is not part of it: transcripts do not tell it. Its report is: it comes
+    with the result of the tool that started it, or as a notification.
+    """
+    if payload.get("agent_id"):
+        return ()
+    reader = _TOOL_KINDS.get(kind) or _MESSAGE_KINDS.get(kind)
+    return tuple(reader(payload)) if reader is not None else ()
+
+
+def record_of(
+    prompt: str | None, parts_of_events: Iterable[Iterable[RecordPart]]
+) -> tuple[RecordPart, ...]:
+    """The record of a turn: its prompt and the words of its events, each once, in their order.
+
+    The last message arrives by a hook and by the transcript, a task list with every change of it.
+    """
+    parts: list[RecordPart] = []
+    first_parts: dict[tuple[str, ...], RecordPart] = {}  # by speaker and first words
+    texts: dict[tuple[str, ...], set[str]] = {}  # of parts that begin with the same words
+    for part in chain(_prompt(prompt or ""), *parts_of_events):
+        beginning = (part.speaker, *part.text.split(None, _FIRST_WORDS)[:_FIRST_WORDS])
+        first = first_parts.setdefault(beginning, part)
+        if first is not part:
+            known = texts.setdefault(beginning, {_on_one_line(first.text)})
+            text = _on_one_line(part.text)
+            if text in known:
+                continue
+            known.add(text)
+        parts.append(part)
+    return tuple(parts)
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _prompt(prompt: str) -> Iterator[RecordPart]:
+    """The user's words, and the report of a background task that the client put before them."""
+    message, typed = split_client_message(prompt)
+    for tag in _NOTIFICATION_TAGS if message is not None else ():
+        yield from _part("report", "subagent", tag_content(message.text, tag) if message else "")
+    yield from _part("prompt", "user", typed)
+
+
+def _between(text: str, begin: str, end: str) -> str:
+    """Empty where the first is missing; up to the end of the text where the second is."""
+    return text.partition(begin)[2].partition(end)[0]
+
+
+def _part(kind: RecordKind, speaker: Speaker, text: Json) -> Iterator[RecordPart]:
+    if isinstance(text, str) and (stripped := text.strip()):
+        yield RecordPart(kind, speaker, _cut_in_middle(stripped))
+
+
+def _cut_in_middle(text: str) -> str:
+    if len(text) <= LONGEST_PART:
+        return text
+    half = LONGEST_PART // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters cut …]\n{text[-half:]}"
+
+
+# In place of a prompt
+
+
+def split_client_message(prompt: str) -> tuple[ClientMessage | None, str]:
+    """The message of the client at the start, and what the user typed after it."""
+    rest, messages = prompt, ""
+    while begin := _CLIENT_MESSAGE.match(rest):
+        _, end, after = rest.partition(f"</{begin[1]}>")
+        messages += rest[: len(rest) - len(after)]
+        rest = after
+        if not end:
+            break
+    if not messages:
+        return None, prompt
+    return _identified(messages.strip()), rest.strip()
+
+
+def _identified(text: str) -> ClientMessage:
+    return ClientMessage(text, _identifier_in(text, "task-id"), _identifier_in(text, "tool-use-id"))
+
+
+def _identifier_in(text: str, tag: str) -> str | None:
+    value = tag_content(text, tag).strip()
+    return value if 0 < len(value) <= LONGEST_ID else None
+
+
+def tag_content(text: str, tag: str) -> str:
+    """Of the first such tag, up to its end or the end of the text; empty without it."""
+    return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
+
+
+def is_command(text: str) -> bool:
+    return _COMMAND.match(text) is not None
+
+
+def command_as_typed(text: str) -> str:
+    """A slash command that the client wrapped in tags: "/name arguments"; else the text itself."""
+    command = _COMMAND.match(text)
+    if command is None:
+        return text
+    name = command[1].strip().removeprefix("/")
+    return f"/{name} {tag_content(text, 'command-args').strip()}".strip()
+
+
+# Messages
+
+
+def _client_message(payload: Payload) -> Iterator[RecordPart]:
+    """The report of a background task; what the user typed is kept as the turn's prompt."""
+    prompt = payload.get("prompt")
+    if isinstance(prompt, str):
+        yield from (part for part in _prompt(prompt) if part.kind == "report")
+
+
+def _statement(payload: Payload) -> Iterator[RecordPart]:
+    yield from _part("statement", "agent", payload.get("statement"))
+
+
+def _last_message(payload: Payload) -> Iterator[RecordPart]:
+    yield from _part("statement", "agent", payload.get("last_assistant_message"))
+
+
+def _compaction(payload: Payload) -> Iterator[RecordPart]:
+    summary = payload.get("compact_summary")
+    if isinstance(summary, str):
+        yield from _part("compaction", "agent", _bare_summary(summary))
+
+
+def _bare_summary(text: str) -> str:
+    """The same from a hook, which gets the model's reply, and from a transcript."""
+    if summary := _between(text, "<summary>", "</summary>"):
+        return summary
+    if not text.startswith(_CONTINUED):
+        return text
+    _, heading, summary = text.partition(_CONTINUED_SUMMARY)
+    summary = summary if heading else text.partition("\n")[2]
+    ends = [end for end in map(summary.rfind, _AFTER_SUMMARY) if end >= 0]
+    return summary[: min(ends, default=len(summary))]
+
+
+_MESSAGE_KINDS: dict[str, Callable[[Payload], Iterator[RecordPart]]] = {
+    "UserPromptSubmit": _client_message,
+    "Statement": _statement,
+    "Stop": _last_message,
+    "StopFailure": _last_message,
+    "PostCompact": _compaction,
+}
+
+
+# Tools
+
+
+def _tool(payload: Payload) -> Iterator[RecordPart]:
+    name, tool_input = payload.get("tool_name"), payload.get("tool_input")
+    reader = _TOOLS.get(name) if isinstance(name, str) else None
+    if reader is not None and isinstance(tool_input, dict):
+        yield from reader(tool_input, payload.get("tool_response"))
+
+
+def _failed_tool(payload: Payload) -> Iterator[RecordPart]:
+    """Only what was meant: a commit that failed was not made."""
+    tool_input = payload.get("tool_input")
+    if isinstance(tool_input, dict) and payload.get("tool_name") in ("Bash", *SUBAGENT_TOOLS):
+        yield from _part("description", "agent", tool_input.get("description"))
+
+
+def _plan(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
+    plan = tool_input.get("plan") or (response.get("plan") if isinstance(response, dict) else None)
+    yield from _part("plan", "agent", plan)
+
+
+def _question(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
+    """Each question with the answer that the user chose."""
+    answers = response.get("answers") if isinstance(response, dict) else None
+    questions = tool_input.get("questions")
+    for item in questions if isinstance(questions, list) else ():
+        question = item.get("question") if isinstance(item, dict) else None
+        if not isinstance(question, str):
+            continue
+        answer = answers.get(question) if isinstance(answers, dict) else None
+        text = f"{question}\nAnswer: {answer}" if isinstance(answer, str) and answer else question
+        yield from _part("question", "user", text)
+
+
+def _subagent(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
+    yield from _part("description", "agent", tool_input.get("description"))
+    content = response.get("content") if isinstance(response, dict) else response
+    yield from _part("report", "subagent", _plain_text(content))
+
+
+def _command(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
+    yield from _part("description", "agent", tool_input.get("description"))
+    command = tool_input.get("command")
+    if not isinstance(command, str):
+        return
+    command = command[:LONGEST_PART]
+    if _COMMIT_WORD in command and _COMMIT.search(command):
+        yield from _part("commit", "agent", _message(command, _COMMIT, _MESSAGE))
+    if _opens_pull_request(command):
+        title = _quoted(without_here_documents(command), _TITLE)
+        body = _message(command, _PULL_REQUEST, _BODY)
+        yield from _part("pull_request", "agent", "\n\n".join(filter(None, (title, body))))
+
+
+def may_have_message(command: str) -> bool:
+    """Whether it may commit, or open a pull request, with a text; before it is redacted."""
+    return _COMMIT_WORD in command or _opens_pull_request(command)
+
+
+def _opens_pull_request(command: str) -> bool:
+    return _PULL_REQUEST_WORD in command and _PULL_REQUEST.search(command) is not None
+
+
+def _message(command: str, invocation: re.Pattern[str], option: re.Pattern[str]) -> str:
+    text = here_document_of(command, invocation)
+    return text or _quoted(without_here_documents(command), option)
+
+
+def _quoted(command: str, option: re.Pattern[str]) -> str:
+    return "\n\n".join(double or single for double, single in option.findall(command))
+
+
+def _task(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
+    yield from _part("task", "agent", tool_input.get("subject"))
+
+
+def _todos(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
+    todos = tool_input.get("todos")
+    for item in todos if isinstance(todos, list) else ():
+        if isinstance(item, dict):
+            yield from _part("task", "agent", item.get("content"))
+
+
+def _plain_text(content: Json) -> str:
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    texts = [block.get("text") for block in blocks if isinstance(block, dict)]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+_TOOLS: dict[str, Callable[[Payload, Json], Iterator[RecordPart]]] = {
+    "ExitPlanMode": _plan,
+    "AskUserQuestion": _question,
+    **dict.fromkeys(SUBAGENT_TOOLS, _subagent),
+    "Bash": _command,
+    "TaskCreate": _task,
+    "TodoWrite": _todos,
+}
+TOOLS_WITH_PARTS = frozenset(_TOOLS)
+_TOOL_KINDS: dict[str, Callable[[Payload], Iterator[RecordPart]]] = {
+    "PostToolUse": _tool,
+    "PostToolUseFailure": _failed_tool,
+}

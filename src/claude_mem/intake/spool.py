@@ -24,11 +24,11 @@ from claude_mem.hook.private_text import strip_private
 from claude_mem.hook.spooling import FORMAT, MAGIC, MAX_RECORD, SUFFIX
 from claude_mem.intake import rejected_events
 from claude_mem.intake.crash_mark import CrashMark
-from claude_mem.intake.event_reader import SHORT_PAYLOAD, EventHeader, EventReader
+from claude_mem.intake.event_reader import EventHeader, EventReader
 from claude_mem.intake.normalisers import NORMALISERS, normalise
 from claude_mem.intake.untrusted_files import read_whole
 from claude_mem.intake.watchdog import Watchdog
-from claude_mem.json_objects import parse_object
+from claude_mem.json_objects import SHORT_PAYLOAD, parse_object
 from claude_mem.store import Store
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json

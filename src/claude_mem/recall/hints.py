@@ -22,7 +22,7 @@ from claude_mem.index.text.documents import MOST_PASSAGES, NOTES, Passage
 from claude_mem.index.text.filters import Filters
 from claude_mem.index.text.passage_queries import PassageRow
 from claude_mem.index.text.words import stem
-from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.index.vectors.semantic_index import SemanticIndex
 from claude_mem.recall.answers import KINDS as PASSAGE_KINDS
 from claude_mem.recall.hint_branches import find_branch_turns, refers_to
 from claude_mem.recall.hint_lines import Hint, Shown, Source, hint_lines

@@ -1,32 +1,16 @@
-"""The team as the worker sees it: its memories come as rows, each of which says whose it is. And
-the functions that it replaces."""
+"""The team as the worker sees it: its memories come as rows, each of which says whose it is."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
-from claude_mem.recall.answers import Answer
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.search import Query, SearchResult, SearchRow
-from claude_mem.recall.timeline import Timeline, TimelineQuery
-from claude_mem.store import StoreReader
+from claude_mem.recall.search import Query, SearchRow
+from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.store.memory_rows import JsonRow
 from claude_mem.types import Json
 
 TEAM = "team"  # the kind of a memory that another machine recorded
-
-
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """How the worker searches and reads memories: by the functions of `recall/` that run in a
-    thread, or in the same way with a team (`worker/recall_with_team.py`)."""
-
-    search: Callable[[Callable[[StoreReader], Query], datetime], Awaitable[SearchResult]]
-    timeline: Callable[[TimelineQuery, datetime], Awaitable[Timeline | None]]
-    # In the order of the ids; the flag: with what was said in their turns.
-    memories: Callable[[Sequence[MemoryId], bool], Awaitable[list[tuple[MemoryId, JsonRow]]]]
-    answers: Callable[[Sequence[MemoryId], str, datetime], Awaitable[list[Answer]]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from claude_mem.redaction.names import LONGEST_NAME, Certainty, certainty
-from claude_mem.redaction.spans import MARK, Span, cut_out
+from claude_mem.redaction.spans import MARK, Span
 from claude_mem.types import Json
 
 if TYPE_CHECKING:
@@ -179,6 +179,17 @@ class Redactor:
 
     def _is_allowed(self, value: str) -> bool:
         return value in self._allowed or value.startswith(MARK)
+
+
+def cut_out(text: str, spans: Iterable[Span]) -> str:
+    """The text with each span replaced by its kind; of spans that overlap, the first names it."""
+    parts: list[str] = []
+    done = 0
+    for span in sorted(spans):
+        if span.start >= done:
+            parts += (text[done : span.start], f"{MARK}{span.kind}]")
+        done = max(done, span.end)
+    return "".join((*parts, text[done:])) if parts else text
 
 
 def _judge_pair(name: str, value: str) -> str | None:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from claude_mem import __version__, params
 from claude_mem.config import load_usable_settings
 from claude_mem.errors import BadInput
-from claude_mem.server.command_replies import (
+from claude_mem.server.quick_command_replies import (
     context_reply,
     json_text,
     result_reply,

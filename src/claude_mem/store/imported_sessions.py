@@ -3,7 +3,7 @@
 A turn that hooks recorded stays as it is. A turn of an earlier import is only replaced when the
 transcript has grown. Nothing depends on the order in which files are read, so any number of
 imports, interrupted or not, give the same result. A session may come twice: first without
-distillates, so that its turns wait for them (`store/waiting_turns.py`), then with them.
+distillates, so that its turns wait for them (`store/turns_to_distil.py`), then with them.
 """
 
 import json
@@ -11,7 +11,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from claude_mem.store import editing, memories, sessions, tombstones, turn_records, waiting_turns
+from claude_mem.store import editing, memories, sessions, tombstones, turn_records, turns_to_distil
 from claude_mem.store.clock import iso
 from claude_mem.store.memories import with_sources
 from claude_mem.store.turns import (
@@ -58,7 +58,7 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportC
         _import_turn(connection, session, past, turn, counts)
     has_changed = counts.turns or counts.waiting or _has_new_titles(connection, session, past)
     if has_changed:
-        waiting_turns.add_transcript(
+        turns_to_distil.add_transcript(
             connection, session["id"], past.transcript_path, past.keep_raw_since,
             is_distilled=past.is_distilled,
         )  # fmt: skip
@@ -74,13 +74,13 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportC
     return counts
 
 
-def replace_outdated_memories(connection: sqlite3.Connection, past: PastSession) -> ImportCounts:
+def save_session_memories(connection: sqlite3.Connection, past: PastSession) -> ImportCounts:
     """Memories for turns that have none yet, or those of an older observer; adds no turn."""
     counts = ImportCounts()
     session = sessions.find_session(connection, past.session_id)
     if session is None:
         return counts
-    is_waiting = waiting_turns.is_waiting_for(connection, session["id"], past.transcript_path)
+    is_waiting = turns_to_distil.is_waiting_for(connection, session["id"], past.transcript_path)
     for turn in past.turns:
         row = _find_turn(connection, session["id"], turn)
         if row is not None and _distil_again(connection, row, turn):
@@ -219,9 +219,9 @@ def _import_turn(
         counts.records += _fill_in_record(connection, existing, turn)
         if turn.distillate is not None:
             _distil_again(connection, existing, turn)
-        elif waiting_turns.is_undistilled(existing) and _has_all(connection, existing, turn):
+        elif turns_to_distil.is_undistilled(existing) and _has_all(connection, existing, turn):
             _fill_in_raw(connection, existing, turn)
-            counts.waiting += waiting_turns.add_turn(connection, existing["id"])
+            counts.waiting += turns_to_distil.add_turn(connection, existing["id"])
         return
     if existing is not None:
         _delete_events(connection, existing, turn)
@@ -239,7 +239,7 @@ def _import_turn(
         memories.save_memories(connection, session["id"], turn_id, number, distillate)
         counts.add_memories(distillate)
     else:
-        counts.waiting += waiting_turns.add_turn(connection, turn_id)
+        counts.waiting += turns_to_distil.add_turn(connection, turn_id)
     turn_records.save_record(connection, turn_id, turn.record, stored_turn["created_at_epoch"])
     counts.turns += 1
 
@@ -249,7 +249,7 @@ def _distil_again(connection: sqlite3.Connection, existing: sqlite3.Row, turn: P
     are gone."""
     if turn.distillate is None:
         return False
-    if waiting_turns.is_undistilled(existing):
+    if turns_to_distil.is_undistilled(existing):
         if not _has_all(connection, existing, turn):
             return False  # another file has more of it
         _fill_in_raw(connection, existing, turn)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import editing, facts, outside_words, waiting_turns
+from claude_mem.store import editing, facts, outside_words, turns_to_distil
 from claude_mem.store.clock import iso
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.queue import JOBS, REFINEMENTS
@@ -110,19 +110,19 @@ def save_again(
     if turn is None:
         return False
     turn_id, session_id, number = turn["id"], turn["session_id"], turn["prompt_number"]
-    if waiting_turns.is_undistilled(turn):
-        if not waiting_turns.is_open(connection, turn_id):
+    if turns_to_distil.is_undistilled(turn):
+        if not turns_to_distil.is_open(connection, turn_id):
             return False
         save_memories(connection, session_id, turn_id, number, distillate)
         return True
-    if not waiting_turns.is_outdated(connection, turn_id, distillate.version):
+    if not turns_to_distil.is_outdated(connection, turn_id, distillate.version):
         return False
     if is_revised(connection, turn_id):
         facts.save_proposals(connection, turn_id, distillate)
     else:
         save_memories(connection, session_id, turn_id, number, distillate)
         set_title_of_first_turn(connection, session_id, number, distillate.title)
-    waiting_turns.mark(connection, turn_id, distillate.version)
+    turns_to_distil.mark(connection, turn_id, distillate.version)
     return True
 
 

@@ -33,8 +33,8 @@ from claude_mem.store import (
     sessions,
     spending,
     turns,
+    turns_to_distil,
     undo_forgetting,
-    waiting_turns,
 )
 from claude_mem.store.change_counters import ChangeCounts
 from claude_mem.store.client_memory_files import NoteMemory
@@ -47,7 +47,7 @@ from claude_mem.store.transfer.export_reader import Row
 from claude_mem.store.transfer.typescript import writer as typescript
 from claude_mem.store.transfer.typescript.sessions import LegacySession
 from claude_mem.store.turns import Recorded
-from claude_mem.store.waiting_turns import WaitingTranscript
+from claude_mem.store.turns_to_distil import WaitingTranscript
 from claude_mem.types import (
     Distillate,
     Event,
@@ -192,32 +192,32 @@ class Store(StoreReader):
         """New memories of a turn that an older observer distilled; False: it has changed."""
         return self.write(lambda c: memories.save_again(c, turns.get_turn(c, turn.id), distillate))
 
-    def replace_outdated_memories(
+    def save_session_memories(
         self, session: PastSession
     ) -> "Future[imported_sessions.ImportCounts]":
         """From its transcript, turns that have no memories yet, or whose events are gone."""
-        return self.write(lambda c: imported_sessions.replace_outdated_memories(c, session))
+        return self.write(lambda c: imported_sessions.save_session_memories(c, session))
 
     def add_missing_transcripts(self) -> "Future[None]":
-        return self.write(waiting_turns.add_missing_transcripts)
+        return self.write(turns_to_distil.add_missing_transcripts)
 
     def finish_transcript(self, transcript: WaitingTranscript) -> "Future[list[int]]":
-        return self.write(lambda c: waiting_turns.finish_transcript(c, transcript))
+        return self.write(lambda c: turns_to_distil.finish_transcript(c, transcript))
 
     def give_up_distilling(self, turn_id: int) -> "Future[None]":
-        return self.write(lambda c: waiting_turns.give_up(c, turn_id))
+        return self.write(lambda c: turns_to_distil.give_up(c, turn_id))
 
     def contexts_rendered(self, session_ids: list[int]) -> "Future[None]":
-        return self.write(lambda c: waiting_turns.contexts_rendered(c, session_ids))
+        return self.write(lambda c: turns_to_distil.contexts_rendered(c, session_ids))
 
     def mark_distilled(self, turn_id: int, version: int) -> "Future[None]":
-        return self.write(lambda c: waiting_turns.mark(c, turn_id, version))
+        return self.write(lambda c: turns_to_distil.mark(c, turn_id, version))
 
     def mark_session_distilled(self, session_id: str, version: int) -> "Future[None]":
-        return self.write(lambda c: waiting_turns.mark_session(c, session_id, version))
+        return self.write(lambda c: turns_to_distil.mark_session(c, session_id, version))
 
     def mark_rest_distilled(self, version: int) -> "Future[int]":
-        return self.write(lambda c: waiting_turns.mark_rest(c, version))
+        return self.write(lambda c: turns_to_distil.mark_rest(c, version))
 
     def merge_project_into(self, key: str, target: Project) -> "Future[bool]":
         """Moves everything of the project with this key to the target."""

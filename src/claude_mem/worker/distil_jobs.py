@@ -15,8 +15,7 @@ from claude_mem.config import Layout
 from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
-from claude_mem.intake.event_reader import EventHeader, EventReader
-from claude_mem.intake.event_words import record_of
+from claude_mem.intake.event_reader import EventHeader, EventReader, record_of
 from claude_mem.intake.transcripts.transcript import TranscriptEvent, additions_to
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.local.observer import distil

@@ -21,16 +21,14 @@ from claude_mem.intake.transcripts.import_options import ImportOptions
 from claude_mem.intake.transcripts.importer import (
     ReadingProcess,
     ReadingStopped,
-    ReadRequest,
     finish_transcript,
-    replace_memories,
 )
 from claude_mem.intake.transcripts.missing_directories import merge_known_projects
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
-from claude_mem.store.waiting_turns import WaitingTranscript
+from claude_mem.store.turns_to_distil import WaitingTranscript
 from claude_mem.types import Turn, Verbosity
 from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.distil_jobs import TranscriptAdditions
@@ -170,8 +168,7 @@ class IdleDistilling:
             keep_record_since=self._record.since_ms(self._clock()),
         )
         try:
-            sessions = self._process.read(ReadRequest(path, options))
-            for turns in replace_memories(self._store, transcript, sessions):
+            for turns in self._process.save_memories(self._store, transcript, options):
                 count += turns
                 self._contexts.mark_stale(transcript.project)
         except BadInput as error:

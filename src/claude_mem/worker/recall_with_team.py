@@ -13,8 +13,9 @@ from datetime import datetime
 from claude_mem.errors import NotFound
 from claude_mem.recall.answers import Answer
 from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.recall import Recall
 from claude_mem.recall.search import Query, SearchResult
-from claude_mem.recall.team_interface import TEAM, Recall, TeamMemory, TeamRows
+from claude_mem.recall.team_interface import TEAM, TeamMemory, TeamRows
 from claude_mem.recall.timeline import Timeline, TimelineQuery, around_moment
 from claude_mem.store import StoreReader
 from claude_mem.store.memory_rows import JsonRow

@@ -6,7 +6,6 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 from claude_mem import __version__
@@ -14,7 +13,7 @@ from claude_mem.config import Layout, Settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError, StoreError
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
-from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
+from claude_mem.index.vectors.semantic_index import SemanticIndex, open_semantic_index
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.projects import open_projects
 from claude_mem.intake.spool import DrainCounts, Intake
@@ -25,11 +24,8 @@ from claude_mem.observer.models.active_observer import (
     create_model,
     select_observer,
 )
-from claude_mem.recall.answers import answers_in_thread
-from claude_mem.recall.full_memories import memories_in_thread
-from claude_mem.recall.search import search_in_thread
-from claude_mem.recall.team_interface import JoinedTeam, Recall
-from claude_mem.recall.timeline import timeline_in_thread
+from claude_mem.recall.recall import Recall, local_recall
+from claude_mem.recall.team_interface import JoinedTeam
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock, now_ms
@@ -148,18 +144,12 @@ class Worker:
     @property
     def recall(self) -> Recall:
         """Of this machine, and of the team if it joined one."""
-        store, index = self.store, self.semantic_index
-        local = Recall(
-            search=partial(search_in_thread, store, index),
-            timeline=partial(timeline_in_thread, store, index),
-            memories=partial(memories_in_thread, store),
-            answers=partial(answers_in_thread, store, index),
-        )
+        local = local_recall(self.store, self.semantic_index)
         if self.team is None:
             return local
         from claude_mem.worker.recall_with_team import recall_with_team
 
-        return recall_with_team(store, local, self.team.recall)
+        return recall_with_team(self.store, local, self.team.recall)
 
     def wake(self) -> None:
         self._wake.set()

@@ -42,7 +42,7 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.redaction import load_finders
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.imported_sessions import ImportCounts
-from claude_mem.store.waiting_turns import WaitingTranscript
+from claude_mem.store.turns_to_distil import WaitingTranscript
 from claude_mem.types import PastSession, PastTurn, Verbosity
 
 log = logging.getLogger("claude_mem.import")
@@ -392,7 +392,7 @@ def distil_waiting(
             for transcript in waiting[Path(session.transcript_path)]:
                 if transcript.session_id == session.session_id:
                     try:
-                        counts = store.replace_outdated_memories(session).result()
+                        counts = store.save_session_memories(session).result()
                     except sqlite3.OperationalError:
                         raise  # the disk or the file, not the session
                     except Exception as error:
@@ -407,18 +407,6 @@ def distil_waiting(
         for transcript in transcripts:
             finish_transcript(store, transcript, options.verbosity)
     report.waiting, _ = store.count_undistilled()
-
-
-def replace_memories(
-    store: Store, transcript: WaitingTranscript, sessions: Iterable[PastSession]
-) -> Iterator[int]:
-    """Of the turns that the transcript has of its session: gives the number of each few, between
-    which hooks write."""
-    for session in sessions:
-        if session.session_id == transcript.session_id:
-            for start in range(0, len(session.turns), TURNS_PER_WRITE):
-                part = replace(session, turns=session.turns[start : start + TURNS_PER_WRITE])
-                yield store.replace_outdated_memories(part).result().summaries
 
 
 def finish_transcript(store: Store, transcript: WaitingTranscript, verbosity: Verbosity) -> int:
@@ -480,6 +468,17 @@ class ReadingProcess:
                     raise ReadingStopped from None
                 if not left:
                     raise BadInput(f"the process that read {request.path.name} ended") from None
+
+    def save_memories(
+        self, store: Store, transcript: WaitingTranscript, options: ImportOptions
+    ) -> Iterator[int]:
+        """Of the turns that a transcript has of its session: gives the number of each few, between
+        which hooks write."""
+        for session in self.read(ReadRequest(Path(transcript.path), options)):
+            if session.session_id == transcript.session_id:
+                for start in range(0, len(session.turns), TURNS_PER_WRITE):
+                    part = replace(session, turns=session.turns[start : start + TURNS_PER_WRITE])
+                    yield store.save_session_memories(part).result().summaries
 
     def stop(self) -> None:
         """For good."""

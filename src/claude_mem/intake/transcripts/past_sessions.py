@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TypeGuard
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.event_reader import EventHeader, EventReader, is_bare
-from claude_mem.intake.event_words import (
+from claude_mem.intake.event_reader import (
     SUBAGENT_TOOLS,
     TOOLS_WITH_PARTS,
+    EventHeader,
+    EventReader,
+    is_bare,
     may_have_message,
     record_of,
 )

@@ -26,8 +26,7 @@ from claude_mem.hook.private_text import (
     strip_private,
     with_visible_names,
 )
-from claude_mem.intake.event_reader import milliseconds
-from claude_mem.intake.event_words import command_as_typed, is_command
+from claude_mem.intake.event_reader import command_as_typed, is_command, milliseconds
 from claude_mem.json_objects import replace_surrogates
 from claude_mem.redaction import Redactor
 from claude_mem.store.turns import MAIN_BRANCHES
