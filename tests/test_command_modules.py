@@ -144,7 +144,7 @@ def test_without_a_worker_the_command_searches_itself(home: Home) -> None:
 
 def test_help_loads_no_command(home: Home) -> None:
     text, modules = run(home, "--help")
-    assert "search memories" in text
+    assert "Search memories." in text
     assert ours(modules) == {"claude_mem", "claude_mem.__main__", "claude_mem.cli",
                              "claude_mem.errors"}  # fmt: skip
     assert not modules & {"numpy", "sqlite3", "rich", "asyncio", "httpx"}

@@ -59,8 +59,8 @@ def _hooks(medians: Medians, images: Path) -> str:
     cases = [case for case in medians.cases if case]
     table = medians.table(
         "hook",
-        [us, them, Ratio("npm to ours", them, us), us_cpu, them_cpu,
-         Ratio("npm to ours, CPU", them_cpu, us_cpu)],
+        [us, them, Ratio("npm / ours", them, us), us_cpu, them_cpu,
+         Ratio("npm / ours, CPU", them_cpu, us_cpu)],
         cases,
     )  # fmt: skip
     groups = [
@@ -89,7 +89,7 @@ def _search(medians: Medians, images: Path) -> str:
     searches = [c for c in medians.cases if "project" in c]
     contexts = [c for c in medians.cases if c.startswith("context")]
     starts = [c for c in medians.cases if c.startswith((FIRST, LATER))]
-    columns: list[Column | Ratio] = [us, them, Ratio("ours to npm", us, them), shipped]
+    columns: list[Column | Ratio] = [us, them, Ratio("ours / npm", us, them), shipped]
     wall = [Column(f"{name}, ms", name, "ms") for name in (OURS, PEER, SHIPPED)]
     compared = [c for c in searches if medians.of(c, PEER, "ms CPU")]
     largest = compared[-1].rpartition(", ")[2] if compared else ""
@@ -113,7 +113,7 @@ The same memories in both databases (observations, a summary for every four, pro
 HTTP with one connection. *Ours* has no record and no vectors here, so that it does the same work as
 the npm package: full text over memories. *As shipped* also searches what was said in each turn, and
 by meaning. The npm package requires all words of a query in one memory; ours ranks memories that
-have some of them. CPU is that of the worker. The number at the end of a row is the number of
+have some of them. CPU is that of the worker. The number at the end of a label is the number of
 observations; with a million, ours is measured alone. Above 300,000
 passages, search does not read all matches of common words, so the rows of such memories are not
 comparable with those of smaller ones.
@@ -211,12 +211,12 @@ def _hook_starts(medians: Medians, images: Path) -> str:
         for case in medians.cases
         if (value := medians.of(case, OURS, "ms")) is not None
     ]
-    return f"""## Hooks next to an interpreter
+    return f"""## Hooks compared with an interpreter
 
 Elapsed times of ours alone, as `python -m bench hooks` measures them: with memories and a context,
 and a prompt that is looked up in 10,000 turns. `{BARE}` takes {number(bare)} ms in the same run.
 
-{markdown(["hook", "ms", "to the interpreter"], rows)}
+{markdown(["hook", "ms", "/ interpreter"], rows)}
 """
 
 
@@ -232,9 +232,9 @@ def _commands(medians: Medians, images: Path) -> str:
     )  # fmt: skip
     return f"""## Commands
 
-`claude-mem` with a running worker, as shipped, next to an interpreter in the same run (the first
-row). In milliseconds and, in brackets, how many times as long as the interpreter. Elapsed, with the
-work of the worker:
+`claude-mem` with a running worker, as shipped, compared with an interpreter in the same run (the
+first row). In milliseconds and, in brackets, how many times as long as the interpreter. Elapsed,
+with the work of the worker:
 
 {elapsed}
 
@@ -273,7 +273,7 @@ def _spool(medians: Medians, images: Path) -> str:
     ]
     return f"""## Spool
 
-Events of fifty sessions at once, from files to rows, on one core; next to a program that only
+Events of fifty sessions at once, from files to rows, on one core, compared with a program that only
 reads, parses and inserts them. *CPU*: per second of processor time.
 
 {medians.table("", columns)}
@@ -282,9 +282,9 @@ reads, parses and inserts them. *CPU*: per second of processor time.
 
 def _bare_search(medians: Medians, images: Path) -> str:
     us, bare = (Column(f"{name}, ms CPU", name, "ms CPU") for name in (SHIPPED, MIN_SEARCH))
-    return f"""## Search next to bare FTS5 and a scan
+    return f"""## Search compared with bare FTS5 and a scan
 
-Turns with their records, about nine passages each; the number at the end of a row is that of the
+Turns with their records, about nine passages each; the number at the end of a label is that of the
 turns. *Bare FTS5 and a scan*: SQLite returns the forty best passages by bm25 and the texts of eight
 of them, and numpy compares the query with the vectors of all passages once.
 

@@ -19,7 +19,7 @@ from claude_mem.types import OBSERVATION_TYPES, Json
 _PARTICIPLES = ("investigated", "learned", "completed")  # "New learned" needs a noun
 _HELP = {
     "type": f"New type: {', '.join(OBSERVATION_TYPES)}.",
-    "fact": "New fact; replaces all facts; can be repeated.",
+    "fact": "New fact of the observation; replaces all of them; can be repeated.",
     "concept": "New concept; replaces all concepts; can be repeated.",
     "subject": "What the fact is about: a question, a purpose, the command that fails.",
     "value": "The rule, the answer, or the command that works.",
@@ -43,6 +43,8 @@ def field_options(*kinds: str) -> Callable[[Callable[..., None]], Callable[..., 
         for name in reversed(names):
             option = _OPTIONS.get(name, name)
             text = _HELP.get(option) or f'New {option}; "" removes it.'
+            if len(kinds) > 1 and name in FIELDS["fact"]:
+                text = f"Of a fact (F5): {text[0].lower()}{text[1:]}"
             command = click.option(
                 f"--{option.replace('_', '-')}", name, multiple=name in _OPTIONS, help=text
             )(command)

@@ -48,7 +48,7 @@ def refine(
     """Have a model revise memories of earlier and imported turns.
 
     The most valuable turns come first: those with commits, observations and changed files. They
-    are revised after the turns of today and use at most 80% of the daily limits; turns beyond a
+    are revised after today's turns and use at most 80% of the daily limits; turns beyond a
     limit wait for the next day. Memories that a model wrote or that you changed stay as they are.
     """
     if cancel:

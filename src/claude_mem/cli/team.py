@@ -114,7 +114,7 @@ def share(settings: Settings, project: str, record: bool, from_now: bool) -> Non
 @json_option
 @click.pass_obj
 def status(settings: Settings, as_json: bool) -> None:
-    """Show the team, the shared projects and what is waiting to be sent."""
+    """Show the team and what is waiting to be sent."""
     from claude_mem.team.client import outbox
     from claude_mem.team.client.remote import ask_blocking
 
@@ -278,11 +278,11 @@ def token(
               help="Project to make them a member of; can be repeated.")  # fmt: skip
 @click.option("--role", type=click.Choice(("reader", "writer", "admin")), default="writer",
               help="Their role in these projects (default writer).")  # fmt: skip
-@click.option("--admin", is_flag=True, help="Let them invite others.")
+@click.option("--admin", is_flag=True, help="Also allow them to invite others.")
 @click.option("--days", default=7, type=click.IntRange(1, 365),
               help="Days until the invitation expires (default 7).")  # fmt: skip
 @click.option("--database-url", envvar="CLAUDE_MEM_TEAM_DATABASE_URL",
-              help="Invite as the operator of the server, without joining.")  # fmt: skip
+              help="PostgreSQL database of the server: invite as its operator.")  # fmt: skip
 @click.pass_obj
 def invite(
     settings: Settings,

@@ -164,14 +164,14 @@ class ObserverSettings:
     clients: int = declare(
         "CLAUDE_MEM_OBSERVER_CLIENTS",
         2,
-        "maximum turns revised at the same time, and maximum Claude Code processes for it",
+        "maximum number of turns revised at a time, and of Claude Code processes for it",
         minimum=1,
         maximum=8,
     )
     claude_code_path: str = declare(
         "CLAUDE_CODE_PATH",
         "",
-        "the Claude Code executable; empty: searched on the PATH and in the usual directories",
+        "the Claude Code executable; empty: searched for on the PATH and in the usual directories",
     )
 
 
@@ -180,8 +180,8 @@ class EmbedderSettings:
     kind: EmbedderKind = declare(
         "CLAUDE_MEM_EMBEDDER",
         "static",
-        "model for semantic search: static ships with the package; onnx and fastembed need the "
-        "extra semantic; endpoint sends texts to CLAUDE_MEM_EMBEDDER_URL, after your "
+        "model for semantic search: static ships with the package; onnx and fastembed need "
+        "claudemem[semantic]; endpoint sends texts to CLAUDE_MEM_EMBEDDER_URL, after your "
         "consent; none: full text only",
         choices=get_args(EmbedderKind),
     )

@@ -1,6 +1,6 @@
 """Older turns that the user wants a model to revise: which, in which order, and what is left.
 
-They share the queue of drafts, after the turns of today, and they wait for the next day where the
+They share the queue of drafts, after today's turns, and they wait for the next day where the
 daily cap is reached. Memories of a model are not revised again, and what the user changed stays.
 """
 

@@ -115,7 +115,7 @@ class Announcer:
         self._memories_changed("forgotten", forgotten)
 
     def forgetting_undone(self, forgotten: Forgotten) -> None:
-        self._memories_changed("remembered again", forgotten)
+        self._memories_changed("restored", forgotten)
 
     def _end_activity(self) -> None:
         """Of sessions that are over or gone."""

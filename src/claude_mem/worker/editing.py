@@ -15,7 +15,7 @@ from claude_mem.store.memory_rows import JsonRow
 if TYPE_CHECKING:  # the commands and the MCP server read requests without a worker
     from claude_mem.worker.worker import Worker
 
-Action = Literal["edited", "pinned", "unpinned", "wrong", "not wrong", "confirmed"]
+Action = Literal["edited", "pinned", "unpinned", "wrong", "unmarked", "confirmed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ async def mark_wrong(
     worker: "Worker", memory_id: MemoryId, editor: Editor, *, undo: bool = False
 ) -> JsonRow:
     change = worker.store.mark_wrong(memory_id.kind, memory_id.number, not undo, editor)
-    return await _finish(worker, memory_id, change, "not wrong" if undo else "wrong")
+    return await _finish(worker, memory_id, change, "unmarked" if undo else "wrong")
 
 
 async def confirm_fact(worker: "Worker", fact_id: int, editor: Editor) -> JsonRow:

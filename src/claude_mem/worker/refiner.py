@@ -50,7 +50,7 @@ CLAIMS = 25  # a turn that was claimed so often without a result kills its worke
 RENEW_SECONDS = LEASE_MS / 3000
 FIRST_WAIT_MS, MAX_WAIT_MS = 5_000, 3_600_000
 BREAKER_WAIT_MS = 3_600_000  # after a refused key or a spent quota
-OLDER_TURNS = 0.8  # of the daily caps, so that the turns of today are revised, too
+OLDER_TURNS = 0.8  # of the daily caps, so that today's turns are revised, too
 # The second limit is for a model with a small context.
 RECORD_LIMITS = (MAX_RECORD_CHARS, MAX_RECORD_CHARS // 3)
 

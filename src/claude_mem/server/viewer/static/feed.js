@@ -6,7 +6,7 @@ import { localise } from "./times.js";
 const feed = document.getElementById("feed");
 const waiting = new Map(); // turn -> timer, so that a burst of events is one request
 const WAIT_MS = 150;
-const RELOAD = ["reset", "forgotten", "remembered again", "changed", "memory"];
+const RELOAD = ["reset", "forgotten", "restored", "changed", "memory"];
 
 async function fetchNodes(url) {
   const answer = await fetch(url, { headers: { accept: "text/html" } });
