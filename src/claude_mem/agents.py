@@ -10,7 +10,7 @@ from typing import Literal
 
 Shape = Literal["claude", "copilot", "cursor", "windsurf", "plugin", "none"]
 McpShape = Literal["mcpServers", "mcp", "toml", "copilot", "none"]
-Tested = Literal["real client", "payload shapes"]
+Tested = Literal["real client", "sample payloads"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +198,10 @@ CURSOR = Agent(
     mcp=ConfigFile("mcp.json", ".cursor/mcp.json"),
     mcp_shape="mcpServers",
     transcripts="projects/*/agent-transcripts/*/*.jsonl",
-    tested="payload shapes",
+    tested="sample payloads",
     notes=(
         "Hints are not possible: its prompt hook cannot add context.",
-        "Its transcripts have no ids, no times and no results of tools: a session that hooks"
+        "Its transcripts have no ids, timestamps or tool results: a session that hooks"
         " recorded is not imported, turns get the time of the file, and it is not known which"
         " commands failed. Chats that are only in its database are not imported.",
     ),
@@ -218,7 +218,7 @@ VSCODE = Agent(
     mcp=ConfigFile(""),
     mcp_shape="none",
     transcripts="",
-    tested="payload shapes",
+    tested="sample payloads",
     notes=("It runs the hooks of Copilot CLI (--agent copilot) or of Claude Code's settings.",),
 )
 WINDSURF = Agent(
@@ -237,7 +237,7 @@ WINDSURF = Agent(
     mcp_shape="mcpServers",
     rules=".windsurf/rules/claude-mem.md",
     transcripts="",
-    tested="payload shapes",
+    tested="sample payloads",
     notes=(
         "No hook can give it context; the agent searches memory through the MCP server. With"
         " --rules, a rules file of the project tells it to.",
@@ -251,7 +251,7 @@ BY_NAME = {agent.name: agent for agent in AGENTS}
 # Those that `install --agent` attaches; Claude Code has ways of its own.
 INSTALLABLE = tuple(a for a in AGENTS if a.hooks_shape != "none" and a is not CLAUDE)
 
-_HEAD = ("agent", "`--agent`", "hooks", "context at", "MCP server", "import from", "tested as")
+_HEAD = ("agent", "`--agent`", "hooks", "context at", "MCP server", "import from", "tested with")
 
 
 def table() -> str:
