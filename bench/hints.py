@@ -25,7 +25,7 @@ from bench.questions import Question, load_turns, read_questions
 from bench.semantic import embed_all
 from bench.transcripts import import_all
 from claude_mem.cli.imports import find_transcripts
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.observer.local import learned_trees
 from claude_mem.recall.hint_lines import Hint
 from claude_mem.recall.hints import Prompt, find_hint

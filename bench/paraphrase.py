@@ -20,7 +20,7 @@ from bench.recall import remember_turn
 from bench.semantic import embed_all
 from claude_mem.index import indexing
 from claude_mem.index.text.filters import Filters
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.search import Query, search
 from claude_mem.store import Store
 from claude_mem.types import Observation, Project

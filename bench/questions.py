@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.semantic import embed_all
 from claude_mem.index.text.passage_queries import PASSAGE_BITS
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.mcp.tools import fenced
 from claude_mem.recall.answers import find_answers, turn_of
 from claude_mem.recall.formatting import answers_text, search_text

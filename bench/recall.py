@@ -26,7 +26,7 @@ from bench.measure import Figure, table
 from bench.semantic import embed_all
 from claude_mem.index import indexing
 from claude_mem.index.text.filters import Filters
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.search import Query, search
 from claude_mem.recall.weights import WEIGHTS, Weights
 from claude_mem.store import Store

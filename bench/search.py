@@ -26,7 +26,7 @@ from claude_mem.index.text import passage_queries
 from claude_mem.index.text.filters import Filters, any_of
 from claude_mem.index.text.words import TOKENIZER
 from claude_mem.index.vectors.blocks import Rows
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.search import DEFAULT_LIMIT, Query, search

@@ -3,7 +3,7 @@
 import os
 
 from claude_mem.config import load_settings
-from claude_mem.index.vectors.semantic_index import SemanticIndex, open_semantic_index
+from claude_mem.index.vectors.lazy_index import SemanticIndex, open_semantic_index
 from claude_mem.store import Store
 
 

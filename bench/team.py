@@ -42,7 +42,7 @@ from bench.turns import Pool, fill_turns
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.config import Layout
 from claude_mem.index.embedders.static_model import StaticModel
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.answers import turn_of
 from claude_mem.recall.search import Query, search
 from claude_mem.redaction import Redactor

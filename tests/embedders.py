@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from claude_mem.errors import EmbedderError
 from claude_mem.index.text.words import pieces
 from claude_mem.index.vectors.blocks import Floats
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 
 MEANINGS = (
     "login signin authentication password",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from claude_mem.index.text.filters import Filters
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.search import Query, SearchResult, search
 from claude_mem.types import Distillate, Event, Observation, Project, Summary
 from tests.story import Story

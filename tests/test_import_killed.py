@@ -26,12 +26,10 @@ from claude_mem.cli import main
 from claude_mem.cli import imports as command
 from claude_mem.store import database
 from claude_mem.store import imported_sessions
-from claude_mem.store import turns_to_distil
 from claude_mem.intake.transcripts import importer, newest_sessions
 
 module, name, number, when = sys.argv[1:5]
-owners = {"imported_sessions": imported_sessions, "Writer": database.Writer, "command": command,
-          "turns_to_distil": turns_to_distil}
+owners = {"imported_sessions": imported_sessions, "Writer": database.Writer, "command": command}
 owner = owners[module]
 work, remaining = getattr(owner, name), [int(number)]
 
@@ -78,9 +76,9 @@ def killed_import(home: Home, *point: str) -> int:
         [("imported_sessions", "import_session", "9", "after"),
          ("imported_sessions", "save_session_memories", "1", "before", "--wait"),
          ("imported_sessions", "save_session_memories", "2", "after", "--wait"),
-         ("turns_to_distil", "finish_transcript", "1", "before", "--wait"),
-         ("turns_to_distil", "finish_transcript", "1", "after", "--wait"),
-         ("turns_to_distil", "contexts_rendered", "1", "before", "--wait")],
+         ("imported_sessions", "finish_transcript", "1", "before", "--wait"),
+         ("imported_sessions", "finish_transcript", "1", "after", "--wait"),
+         ("imported_sessions", "contexts_rendered", "1", "before", "--wait")],
     ]),
     ids=["around a commit", "in a session", "around a note", "before the contexts",
          "around memories"],

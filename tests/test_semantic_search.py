@@ -12,8 +12,8 @@ import pytest
 from claude_mem.errors import BadInput, EmbedderError, NotFound
 from claude_mem.index import indexing
 from claude_mem.index.text.filters import NO_FILTERS, Filters
-from claude_mem.index.vectors import semantic_index
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors import lazy_index
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.ranking import READ_OF_FEW_WORDS, SEARCH, Depth, collect
@@ -66,7 +66,7 @@ def test_the_first_search_of_a_large_memory_is_by_words_and_loads_the_model(
 ) -> None:
     index = new_index()
     fill(library, new_index())
-    monkeypatch.setattr(semantic_index, "LARGE_MEMORY", 3)
+    monkeypatch.setattr(lazy_index, "LARGE_MEMORY", 3)
     assert titles(library, "signin circle", semantic_index=index) == []
     index.wait_until_loaded()
     assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]

@@ -9,7 +9,7 @@ import pytest
 from claude_mem.index import indexing, small_database_cache
 from claude_mem.index.text.documents import MOST_PASSAGES
 from claude_mem.index.text.filters import NO_FILTERS, Filters
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.search import SearchResult
 from claude_mem.store.forgetting import Selection
 from claude_mem.types import Observation, Summary

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from claude_mem.index.text.filters import Filters
 from claude_mem.index.vectors import blocks, vector_search
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.related import RelatedQuery, related
 from claude_mem.recall.search import SearchResult

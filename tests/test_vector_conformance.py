@@ -20,7 +20,7 @@ from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.index.text import passage_queries
 from claude_mem.index.vectors.blocks import QueryVector, Similarities, quantise
 from claude_mem.index.vectors.chroma import COLLECTIONS, ChromaCollection, ChromaVectors
-from claude_mem.index.vectors.semantic_index import READ_AHEAD, SemanticIndex, open_semantic_index
+from claude_mem.index.vectors.lazy_index import READ_AHEAD, SemanticIndex, open_semantic_index
 from claude_mem.index.vectors.vector_backend import VectorBackend
 from claude_mem.index.vectors.vector_search import LocalScan, VectorCache
 from claude_mem.store import Store

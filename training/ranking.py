@@ -28,7 +28,7 @@ from bench.transcripts import import_all
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.text.passage_queries import PASSAGE_BITS, TurnRow
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
 from claude_mem.recall.ranking import Candidates, Neighbourhood, Step, collect, neighbourhood, order
 from claude_mem.recall.search import with_occasions

@@ -24,7 +24,7 @@ from bench.semantic import embed_all
 from bench.transcripts import import_all, parse_lines
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.index.text.filters import any_of
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.answers import turn_of
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.parsed_query import parse_query

@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.memories import OBSERVATIONS_PER_TURN, TURNS_PER_SESSION, Row, insert, session_row
 from bench.turns import vocabulary
 from claude_mem.index import indexing
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store
 from claude_mem.store.clock import iso

@@ -11,7 +11,7 @@ from bench.peers.copies import add_copies
 from bench.peers.ours import PLAIN
 from bench.peers.rows import fill, index_all
 from claude_mem.config import load_settings
-from claude_mem.index.vectors.semantic_index import open_semantic_index
+from claude_mem.index.vectors.lazy_index import open_semantic_index
 from claude_mem.store import Store
 
 FULL: dict[str, str] = {}

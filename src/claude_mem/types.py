@@ -338,6 +338,17 @@ class PastTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class TranscriptToDistil:
+    """From which the memories of turns of a session are made."""
+
+    session_db_id: int
+    session_id: str
+    path: str
+    keep_raw_since: int
+    project: Project
+
+
+@dataclass(frozen=True, slots=True)
 class PastSession:
     session_id: str
     project: Project

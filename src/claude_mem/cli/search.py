@@ -15,7 +15,7 @@ from claude_mem.cli.team_recall import has_joined, timeline_of_team
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import indexing
-from claude_mem.index.vectors.semantic_index import open_semantic_index
+from claude_mem.index.vectors.lazy_index import open_semantic_index
 from claude_mem.recall.formatting import (
     Show,
     search_json,

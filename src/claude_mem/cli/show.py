@@ -11,7 +11,7 @@ from claude_mem.cli.output import json_option, print_heading, print_json
 from claude_mem.cli.team_recall import is_of_team, memories_of_team
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index.vectors.semantic_index import open_semantic_index
+from claude_mem.index.vectors.lazy_index import open_semantic_index
 from claude_mem.recall.answers import Answer, find_answers
 from claude_mem.recall.fence import OUTSIDE_KINDS, OUTSIDE_MARK, marked_lines
 from claude_mem.recall.formatting import ORIGINS, answers_text

@@ -8,7 +8,7 @@ import click
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
-from claude_mem.index.vectors.semantic_index import open_semantic_index
+from claude_mem.index.vectors.lazy_index import open_semantic_index
 from claude_mem.server.client import running_worker
 from claude_mem.server.quick_command_replies import status_report, status_text
 from claude_mem.store.clock import now_ms

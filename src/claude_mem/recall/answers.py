@@ -15,7 +15,7 @@ from claude_mem.index import indexing
 from claude_mem.index.text import passage_queries
 from claude_mem.index.text.documents import MOST_PASSAGES, Passage
 from claude_mem.index.text.passage_queries import PassageRow
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.best_sentences import best_sentences
 from claude_mem.recall.full_memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId

@@ -10,7 +10,7 @@ from claude_mem.index.text import passage_queries
 from claude_mem.index.text.documents import Passage
 from claude_mem.index.text.filters import Filters
 from claude_mem.index.text.passage_queries import Match, TurnRow
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.answers import passage_scores
 from claude_mem.recall.best_sentences import GAP, MIN_SCORE, best_sentences
 from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, fenced

@@ -22,13 +22,13 @@ from claude_mem.index.text.documents import MOST_PASSAGES, NOTES, Passage
 from claude_mem.index.text.filters import Filters
 from claude_mem.index.text.passage_queries import PassageRow
 from claude_mem.index.text.words import stem
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.answers import KINDS as PASSAGE_KINDS
-from claude_mem.recall.hint_branches import find_branch_turns, refers_to
+from claude_mem.recall.branch_turns import find_branch_turns, refers_to
 from claude_mem.recall.hint_lines import Hint, Shown, Source, hint_lines
-from claude_mem.recall.hint_names import NamedTurn, find_named_turns
 from claude_mem.recall.hint_prompt import Name, names_in, typed_text
 from claude_mem.recall.hint_text import PastFact, lasting, past_facts, states_past, work_in
+from claude_mem.recall.named_turns import NamedTurn, find_named_turns
 from claude_mem.recall.parsed_query import ParsedQuery, Word, content_stems, parse_query, stems_of
 from claude_mem.recall.ranking import (
     SEARCH,

@@ -34,7 +34,7 @@ from claude_mem.index.text.frequent_words_search import CountedWord
 from claude_mem.index.text.passage_queries import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
-from claude_mem.index.vectors.semantic_index import LoadedIndex
+from claude_mem.index.vectors.lazy_index import LoadedIndex
 from claude_mem.recall.parsed_query import ParsedQuery, Span, Word
 from claude_mem.recall.weights import WEIGHTS, Weights
 

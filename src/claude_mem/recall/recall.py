@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.answers import Answer, answers_in_thread
 from claude_mem.recall.full_memories import memories_in_thread
 from claude_mem.recall.memory_ids import MemoryId

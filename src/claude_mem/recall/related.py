@@ -9,7 +9,7 @@ from claude_mem.index.text import document_queries, passage_queries
 from claude_mem.index.text.documents import load
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.vectors.embedding_texts import passages
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import SearchResult, as_rows
 from claude_mem.recall.weights import WEIGHTS

@@ -20,7 +20,7 @@ from claude_mem.index.text import document_queries, passage_queries, term_counts
 from claude_mem.index.text.filters import NO_FILTERS, Filters, only_wrong
 from claude_mem.index.text.passage_queries import Match, Place
 from claude_mem.index.text.words import parts_of, pieces, stem
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query, stems_of
 from claude_mem.recall.ranking import CONSIDERED, RankedTurn, rank

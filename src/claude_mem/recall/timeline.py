@@ -11,7 +11,7 @@ from claude_mem.index.text import document_queries, passage_queries
 from claude_mem.index.text.documents import KINDS
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.text.passage_queries import Match
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchRow, as_rows, search
 from claude_mem.store import StoreReader

@@ -9,7 +9,7 @@ from claude_mem import params
 from claude_mem.config import Settings
 from claude_mem.config.pausing import current_pause
 from claude_mem.hook import trouble
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.intake import rejected_events, spool
 from claude_mem.recall.formatting import search_json, search_text
 from claude_mem.recall.highlighting import highlighter

@@ -3,7 +3,8 @@
 A turn that hooks recorded stays as it is. A turn of an earlier import is only replaced when the
 transcript has grown. Nothing depends on the order in which files are read, so any number of
 imports, interrupted or not, give the same result. A session may come twice: first without
-distillates, so that its turns wait for them (`store/turns_to_distil.py`), then with them.
+distillates, so that its turns wait for them, then with them; `observer_version` says of each turn
+how far that is, and is changed in the transaction that stores the memories.
 """
 
 import json
@@ -11,19 +12,33 @@ import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from claude_mem.store import editing, memories, sessions, tombstones, turn_records, turns_to_distil
+from claude_mem.store import editing, memories, outdated_turns, sessions, tombstones, turn_records
 from claude_mem.store.clock import iso
 from claude_mem.store.memories import with_sources
+from claude_mem.store.outdated_turns import OPEN
 from claude_mem.store.turns import (
     NewTurn,
     fill_in_raw,
+    get_turn,
     insert_events,
     insert_turn,
     is_blocked,
     is_counted,
 )
-from claude_mem.types import SESSION_END, SESSION_START, Distillate, Event, PastSession, PastTurn
+from claude_mem.types import (
+    SESSION_END,
+    SESSION_START,
+    Distillate,
+    Event,
+    PastSession,
+    PastTurn,
+    Project,
+    TranscriptToDistil,
+)
 
+UNDISTILLED = -1  # the version of a turn that has no memories yet
+LOST = -2  # of one that gets none: its transcript is gone, and so are its events
+_WAITING = f"{OPEN} AND t.observer_version = {UNDISTILLED}"
 _TITLES = ("title", "subtitle", "user_prompt")
 _SAME_TIME_MS = 60_000  # between a hook's and a transcript's time of the same prompt
 _BLANK = " \t\n\r\v\f\u00a0"
@@ -58,10 +73,7 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportC
         _import_turn(connection, session, past, turn, counts)
     has_changed = counts.turns or counts.waiting or _has_new_titles(connection, session, past)
     if has_changed:
-        turns_to_distil.add_transcript(
-            connection, session["id"], past.transcript_path, past.keep_raw_since,
-            is_distilled=past.is_distilled,
-        )  # fmt: skip
+        _add_transcript(connection, session["id"], past)
     if _may_reveal_forgotten(connection, session["id"], past):
         past = replace(past, client_title=None, **{name: session[name] for name in _TITLES})
     connection.execute(
@@ -80,7 +92,7 @@ def save_session_memories(connection: sqlite3.Connection, past: PastSession) -> 
     session = sessions.find_session(connection, past.session_id)
     if session is None:
         return counts
-    is_waiting = turns_to_distil.is_waiting_for(connection, session["id"], past.transcript_path)
+    is_waiting = _is_waiting_for(connection, session["id"], past.transcript_path)
     for turn in past.turns:
         row = _find_turn(connection, session["id"], turn)
         if row is not None and _distil_again(connection, row, turn):
@@ -219,9 +231,9 @@ def _import_turn(
         counts.records += _fill_in_record(connection, existing, turn)
         if turn.distillate is not None:
             _distil_again(connection, existing, turn)
-        elif turns_to_distil.is_undistilled(existing) and _has_all(connection, existing, turn):
+        elif _is_undistilled(existing) and _has_all(connection, existing, turn):
             _fill_in_raw(connection, existing, turn)
-            counts.waiting += turns_to_distil.add_turn(connection, existing["id"])
+            counts.waiting += _wait_for_memories(connection, existing["id"])
         return
     if existing is not None:
         _delete_events(connection, existing, turn)
@@ -239,7 +251,7 @@ def _import_turn(
         memories.save_memories(connection, session["id"], turn_id, number, distillate)
         counts.add_memories(distillate)
     else:
-        counts.waiting += turns_to_distil.add_turn(connection, turn_id)
+        counts.waiting += _wait_for_memories(connection, turn_id)
     turn_records.save_record(connection, turn_id, turn.record, stored_turn["created_at_epoch"])
     counts.turns += 1
 
@@ -249,14 +261,14 @@ def _distil_again(connection: sqlite3.Connection, existing: sqlite3.Row, turn: P
     are gone."""
     if turn.distillate is None:
         return False
-    if turns_to_distil.is_undistilled(existing):
+    if _is_undistilled(existing):
         if not _has_all(connection, existing, turn):
             return False  # another file has more of it
         _fill_in_raw(connection, existing, turn)
     elif not existing["retired"]:
         return False
     ids = _event_ids(connection, existing["id"], turn)
-    return memories.save_again(connection, existing, _with_sources(turn.distillate, ids))
+    return save_again(connection, existing["id"], _with_sources(turn.distillate, ids))
 
 
 def _fill_in_raw(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> None:
@@ -477,3 +489,156 @@ def mark_imported(connection: sqlite3.Connection, path: str, size: int, modified
         " DO UPDATE SET size = excluded.size, modified_ns = excluded.modified_ns",
         (path, size, modified_ns),
     )
+
+
+# Turns that wait for their memories
+
+
+def _wait_for_memories(connection: sqlite3.Connection, turn_id: int) -> int:
+    """Of a turn, from now on."""
+    return connection.execute(
+        "UPDATE user_prompts SET observer_version = ? WHERE id = ?", (UNDISTILLED, turn_id)
+    ).rowcount
+
+
+def _add_transcript(connection: sqlite3.Connection, session_db_id: int, past: PastSession) -> None:
+    """From which the memories of turns that wait, or the titles of the session, are made; or were
+    made now, so that contexts have to be rendered."""
+    connection.execute(
+        "INSERT INTO undistilled_transcripts (session_id, path, keep_raw_since, distilled)"
+        " VALUES (?, ?, ?, ?) ON CONFLICT (session_id, path)"
+        " DO UPDATE SET distilled = min(distilled, excluded.distilled)",
+        (session_db_id, past.transcript_path, past.keep_raw_since, past.is_distilled),
+    )
+
+
+def save_again(connection: sqlite3.Connection, turn_id: int, distillate: Distillate) -> bool:
+    """Memories for a turn that waits for them, or those of a newer observer. False: the turn is
+    gone or has changed, and stays as it is."""
+    turn = get_turn(connection, turn_id)
+    if turn is None or not _is_undistilled(turn):
+        return outdated_turns.replace_memories(connection, turn_id, distillate)
+    if not _is_open(connection, turn_id):
+        return False
+    memories.save_memories(
+        connection, turn["session_id"], turn_id, turn["prompt_number"], distillate
+    )
+    return True
+
+
+def _is_open(connection: sqlite3.Connection, turn_id: int) -> bool:
+    """Whether it may get memories that were made of a transcript."""
+    row = connection.execute(
+        f"SELECT 1 FROM user_prompts t WHERE t.id = ? AND {OPEN}", (turn_id,)
+    ).fetchone()
+    return row is not None
+
+
+def _is_undistilled(turn: sqlite3.Row) -> bool:
+    return turn["observer_version"] in (UNDISTILLED, LOST)
+
+
+def _is_waiting_for(connection: sqlite3.Connection, session_db_id: int, path: str) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM undistilled_transcripts WHERE session_id = ? AND path = ? AND distilled = 0",
+        (session_db_id, path),
+    ).fetchone()
+    return row is not None
+
+
+def is_any_waiting(connection: sqlite3.Connection) -> bool:
+    """Also if only contexts are not rendered yet."""
+    row = connection.execute(
+        "SELECT 1 FROM undistilled_transcripts UNION ALL"
+        f" SELECT 1 FROM user_prompts t WHERE {_WAITING} LIMIT 1"
+    ).fetchone()
+    return row is not None
+
+
+def add_missing_transcripts(connection: sqlite3.Connection) -> None:
+    """Turns that undo restored, or that are of an export, wait for that of their session."""
+    connection.execute(
+        "INSERT INTO undistilled_transcripts (session_id, path, keep_raw_since)"
+        " SELECT s.id, s.transcript_path, 0 FROM sdk_sessions s WHERE s.id IN"
+        f" (SELECT t.session_id FROM user_prompts t WHERE {_WAITING}) AND NOT EXISTS (SELECT 1"
+        " FROM undistilled_transcripts u WHERE u.session_id = s.id AND u.distilled = 0)"
+        " ON CONFLICT (session_id, path) DO UPDATE SET distilled = 0"
+    )
+
+
+def waiting_transcripts(connection: sqlite3.Connection) -> list[TranscriptToDistil]:
+    """The latest session first."""
+    rows = connection.execute(
+        "SELECT s.id, s.content_session_id, u.path, u.keep_raw_since, p.key, p.name"
+        " FROM undistilled_transcripts u JOIN sdk_sessions s ON s.id = u.session_id"
+        " JOIN projects p ON p.id = s.project_id WHERE u.distilled = 0"
+        " ORDER BY s.updated_at_epoch DESC, s.id DESC, u.path"
+    )
+    return [
+        TranscriptToDistil(id_, session_id, path, keep_raw_since, Project(key, name))
+        for id_, session_id, path, keep_raw_since, key, name in rows
+    ]
+
+
+def finish_transcript(connection: sqlite3.Connection, transcript: TranscriptToDistil) -> list[int]:
+    """It was read, or cannot be. Returns the turns that still wait and can be distilled from their
+    events, in order; those without events get no memories."""
+    session_id = transcript.session_db_id
+    connection.execute(
+        "UPDATE undistilled_transcripts SET distilled = 1 WHERE session_id = ? AND path = ?",
+        (session_id, transcript.path),
+    )
+    others = connection.execute(
+        "SELECT 1 FROM undistilled_transcripts WHERE session_id = ? AND distilled = 0",
+        (session_id,),
+    ).fetchone()
+    if others is not None:
+        return []
+    connection.execute(
+        "UPDATE user_prompts SET observer_version = ? WHERE id IN (SELECT t.id FROM user_prompts t"
+        f" WHERE t.session_id = ? AND {_WAITING} AND NOT EXISTS (SELECT 1 FROM tool_events e"
+        " WHERE e.turn_id = t.id AND e.bytes > 0))",
+        (LOST, session_id),
+    )
+    rows = connection.execute(
+        f"SELECT t.id FROM user_prompts t WHERE t.session_id = ? AND {_WAITING}"
+        " ORDER BY t.prompt_number",
+        (session_id,),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def give_up(connection: sqlite3.Connection, turn_id: int) -> None:
+    """It cannot be distilled."""
+    connection.execute(
+        "UPDATE user_prompts SET observer_version = ? WHERE id = ? AND observer_version = ?",
+        (LOST, turn_id, UNDISTILLED),
+    )
+
+
+def distilled_projects(connection: sqlite3.Connection) -> dict[int, Project]:
+    """By session: the projects whose contexts have to be rendered."""
+    rows = connection.execute(
+        "SELECT s.id, p.key, p.name FROM undistilled_transcripts u JOIN sdk_sessions s"
+        " ON s.id = u.session_id JOIN projects p ON p.id = s.project_id WHERE u.distilled = 1"
+    )
+    return {id_: Project(key, name) for id_, key, name in rows}
+
+
+def contexts_rendered(connection: sqlite3.Connection, session_ids: list[int]) -> None:
+    connection.executemany(
+        "DELETE FROM undistilled_transcripts WHERE session_id = ? AND distilled = 1",
+        [(session_id,) for session_id in session_ids],
+    )
+
+
+def count_undistilled(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Turns that wait for their memories, and turns that get none."""
+    count = (
+        "SELECT count(*) FROM user_prompts WHERE closed = 1 AND observer_version = {}"
+        " AND private = 0 AND sealed = 0"
+    )
+    waiting, lost = (
+        int(connection.execute(count.format(state)).fetchone()[0]) for state in (UNDISTILLED, LOST)
+    )
+    return waiting, lost

@@ -8,15 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import editing, facts, outside_words, turns_to_distil
+from claude_mem.store import editing, facts, outside_words
 from claude_mem.store.clock import iso
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.queue import JOBS, REFINEMENTS
-from claude_mem.store.sessions import (
-    register_memory_session,
-    set_title_of_first_turn,
-    set_titles,
-)
+from claude_mem.store.sessions import register_memory_session, set_titles
 from claude_mem.store.turn_records import save_record
 from claude_mem.types import (
     COMMAND_OUTCOMES,
@@ -96,34 +92,6 @@ def save_memories(
     outside_words.save(connection, turn_id, distillate.outside, distillate.outside_of_record)
     _set_version(connection, turn_id, distillate)
     set_titles(connection, session_db_id, distillate.title, distillate.subtitle)
-
-
-def save_again(
-    connection: sqlite3.Connection, turn: sqlite3.Row | None, distillate: Distillate
-) -> bool:
-    """Memories for a turn that waits for them, or those of a newer observer. False: the turn is
-    gone or has changed, and stays as it is. Its record is not touched.
-
-    What the user wrote or edited stays: only memories of the local observer are replaced. Of a turn
-    that a model revised, only the facts are new.
-    """
-    if turn is None:
-        return False
-    turn_id, session_id, number = turn["id"], turn["session_id"], turn["prompt_number"]
-    if turns_to_distil.is_undistilled(turn):
-        if not turns_to_distil.is_open(connection, turn_id):
-            return False
-        save_memories(connection, session_id, turn_id, number, distillate)
-        return True
-    if not turns_to_distil.is_outdated(connection, turn_id, distillate.version):
-        return False
-    if is_revised(connection, turn_id):
-        facts.save_proposals(connection, turn_id, distillate)
-    else:
-        save_memories(connection, session_id, turn_id, number, distillate)
-        set_title_of_first_turn(connection, session_id, number, distillate.title)
-    turns_to_distil.mark(connection, turn_id, distillate.version)
-    return True
 
 
 def _set_version(connection: sqlite3.Connection, turn_id: int, distillate: Distillate) -> None:

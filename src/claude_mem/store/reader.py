@@ -22,6 +22,7 @@ from claude_mem.store import (
     memory_rows,
     obstacles,
     one_time_messages,
+    outdated_turns,
     outside_words,
     project_assignments,
     projects,
@@ -33,7 +34,6 @@ from claude_mem.store import (
     team_tables,
     turn_records,
     turns,
-    turns_to_distil,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.facts import Artifact
@@ -41,7 +41,6 @@ from claude_mem.store.listing import Page
 from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
-from claude_mem.store.turns_to_distil import WaitingTranscript
 from claude_mem.store.viewer_pages import ViewerReader
 from claude_mem.types import (
     Fact,
@@ -52,6 +51,7 @@ from claude_mem.types import (
     PastSession,
     Project,
     RecordPart,
+    TranscriptToDistil,
     Turn,
 )
 
@@ -261,32 +261,34 @@ class StoreReader(ViewerReader):
     def project(self, project_id: int) -> Project:
         return self.read(lambda c: projects.get_project(c, project_id))
 
-    def waiting_transcripts(self) -> list[WaitingTranscript]:
-        return self.read(turns_to_distil.waiting_transcripts)
+    def waiting_transcripts(self) -> list[TranscriptToDistil]:
+        return self.read(imported_sessions.waiting_transcripts)
 
     def distilled_projects(self) -> dict[int, Project]:
-        return self.read(turns_to_distil.distilled_projects)
+        return self.read(imported_sessions.distilled_projects)
 
     def count_undistilled(self) -> tuple[int, int]:
         """Imported turns that wait for their memories, and those that get none."""
-        return self.read(turns_to_distil.count_undistilled)
+        return self.read(imported_sessions.count_undistilled)
 
     def load_turn(self, turn_id: int) -> Turn | None:
         return self.read(lambda c: turns.load_turn(c, turn_id))
 
     def is_any_outdated(self, version: int) -> bool:
         """Whether turns have no memories yet, or those of an older version of the observer."""
-        return self.read(lambda c: turns_to_distil.is_any_outdated(c, version))
+        return self.read(
+            lambda c: imported_sessions.is_any_waiting(c) or outdated_turns.is_any(c, version)
+        )
 
     def next_outdated(self, version: int) -> Turn | None:
         def work(connection: sqlite3.Connection) -> Turn | None:
-            turn_id = turns_to_distil.next_turn(connection, version)
+            turn_id = outdated_turns.next_turn(connection, version)
             return None if turn_id is None else turns.load_turn(connection, turn_id)
 
         return self.read(work)
 
-    def outdated_transcripts(self, version: int) -> list[WaitingTranscript]:
-        return self.read(lambda c: turns_to_distil.transcripts(c, version))
+    def outdated_transcripts(self, version: int) -> list[TranscriptToDistil]:
+        return self.read(lambda c: outdated_turns.transcripts(c, version))
 
     def project_directories(self) -> list[tuple[str, Project]]:
         """Of projects that have an origin."""

@@ -23,6 +23,7 @@ from claude_mem.store import (
     imported_sessions,
     memories,
     one_time_messages,
+    outdated_turns,
     project_assignments,
     projects,
     queue,
@@ -33,7 +34,6 @@ from claude_mem.store import (
     sessions,
     spending,
     turns,
-    turns_to_distil,
     undo_forgetting,
 )
 from claude_mem.store.change_counters import ChangeCounts
@@ -47,7 +47,6 @@ from claude_mem.store.transfer.export_reader import Row
 from claude_mem.store.transfer.typescript import writer as typescript
 from claude_mem.store.transfer.typescript.sessions import LegacySession
 from claude_mem.store.turns import Recorded
-from claude_mem.store.turns_to_distil import WaitingTranscript
 from claude_mem.types import (
     Distillate,
     Event,
@@ -57,6 +56,7 @@ from claude_mem.types import (
     Project,
     RecordPart,
     SessionTitle,
+    TranscriptToDistil,
     Turn,
 )
 
@@ -190,7 +190,7 @@ class Store(StoreReader):
 
     def save_again(self, turn: Turn, distillate: Distillate) -> "Future[bool]":
         """New memories of a turn that an older observer distilled; False: it has changed."""
-        return self.write(lambda c: memories.save_again(c, turns.get_turn(c, turn.id), distillate))
+        return self.write(lambda c: imported_sessions.save_again(c, turn.id, distillate))
 
     def save_session_memories(
         self, session: PastSession
@@ -199,25 +199,25 @@ class Store(StoreReader):
         return self.write(lambda c: imported_sessions.save_session_memories(c, session))
 
     def add_missing_transcripts(self) -> "Future[None]":
-        return self.write(turns_to_distil.add_missing_transcripts)
+        return self.write(imported_sessions.add_missing_transcripts)
 
-    def finish_transcript(self, transcript: WaitingTranscript) -> "Future[list[int]]":
-        return self.write(lambda c: turns_to_distil.finish_transcript(c, transcript))
+    def finish_transcript(self, transcript: TranscriptToDistil) -> "Future[list[int]]":
+        return self.write(lambda c: imported_sessions.finish_transcript(c, transcript))
 
     def give_up_distilling(self, turn_id: int) -> "Future[None]":
-        return self.write(lambda c: turns_to_distil.give_up(c, turn_id))
+        return self.write(lambda c: imported_sessions.give_up(c, turn_id))
 
     def contexts_rendered(self, session_ids: list[int]) -> "Future[None]":
-        return self.write(lambda c: turns_to_distil.contexts_rendered(c, session_ids))
+        return self.write(lambda c: imported_sessions.contexts_rendered(c, session_ids))
 
     def mark_distilled(self, turn_id: int, version: int) -> "Future[None]":
-        return self.write(lambda c: turns_to_distil.mark(c, turn_id, version))
+        return self.write(lambda c: outdated_turns.mark(c, turn_id, version))
 
     def mark_session_distilled(self, session_id: str, version: int) -> "Future[None]":
-        return self.write(lambda c: turns_to_distil.mark_session(c, session_id, version))
+        return self.write(lambda c: outdated_turns.mark_session(c, session_id, version))
 
     def mark_rest_distilled(self, version: int) -> "Future[int]":
-        return self.write(lambda c: turns_to_distil.mark_rest(c, version))
+        return self.write(lambda c: outdated_turns.mark_rest(c, version))
 
     def merge_project_into(self, key: str, target: Project) -> "Future[bool]":
         """Moves everything of the project with this key to the target."""

@@ -12,7 +12,7 @@ import os
 from claude_mem.config import Layout
 from claude_mem.errors import EmbedderError
 from claude_mem.hook import trouble
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
 

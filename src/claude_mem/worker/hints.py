@@ -17,8 +17,8 @@ from claude_mem.hook.response import HINT_SECONDS
 from claude_mem.intake import spool
 from claude_mem.intake.working_directory import current_branch
 from claude_mem.observer.local.tool_uses import relative
+from claude_mem.recall.branch_turns import names_a_branch
 from claude_mem.recall.file_hints import find_file_hint
-from claude_mem.recall.hint_branches import names_a_branch
 from claude_mem.recall.hint_lines import Hint
 from claude_mem.recall.hints import Prompt, find_hint
 from claude_mem.store.given_hints import GivenLine

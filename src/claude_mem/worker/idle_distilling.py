@@ -28,8 +28,7 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
-from claude_mem.store.turns_to_distil import WaitingTranscript
-from claude_mem.types import Turn, Verbosity
+from claude_mem.types import TranscriptToDistil, Turn, Verbosity
 from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.distil_jobs import TranscriptAdditions
 
@@ -117,7 +116,7 @@ class IdleDistilling:
             await self._contexts.render_stale()
             await asyncio.wrap_future(self._store.contexts_rendered(list(projects)))
 
-    def _distil_transcript(self, transcript: WaitingTranscript) -> int:
+    def _distil_transcript(self, transcript: TranscriptToDistil) -> int:
         count = self._read_transcript(transcript)
         return count + finish_transcript(self._store, transcript, self._options.verbosity)
 
@@ -159,7 +158,7 @@ class IdleDistilling:
         await asyncio.wrap_future(self._store.mark_rest_distilled(self._version))
         return count
 
-    def _read_transcript(self, transcript: WaitingTranscript) -> int:
+    def _read_transcript(self, transcript: TranscriptToDistil) -> int:
         count, path = 0, Path(transcript.path)
         if not path.is_file():
             return 0  # the client deletes old transcripts

@@ -13,7 +13,7 @@ from claude_mem.config import Layout, Settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError, StoreError
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
-from claude_mem.index.vectors.semantic_index import SemanticIndex, open_semantic_index
+from claude_mem.index.vectors.lazy_index import SemanticIndex, open_semantic_index
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.projects import open_projects
 from claude_mem.intake.spool import DrainCounts, Intake

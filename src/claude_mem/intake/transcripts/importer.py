@@ -42,8 +42,7 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.redaction import load_finders
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.imported_sessions import ImportCounts
-from claude_mem.store.turns_to_distil import WaitingTranscript
-from claude_mem.types import PastSession, PastTurn, Verbosity
+from claude_mem.types import PastSession, PastTurn, TranscriptToDistil, Verbosity
 
 log = logging.getLogger("claude_mem.import")
 
@@ -380,7 +379,7 @@ def distil_waiting(
     """Distils imported turns that have no memories yet, for an import without a worker. A worker
     does the same (`worker/idle_distilling.py`), perhaps at the same time."""
     report = report or Report()
-    waiting: dict[Path, list[WaitingTranscript]] = {}
+    waiting: dict[Path, list[TranscriptToDistil]] = {}
     store.add_missing_transcripts().result()
     for transcript in store.waiting_transcripts():
         waiting.setdefault(Path(transcript.path), []).append(transcript)
@@ -409,7 +408,7 @@ def distil_waiting(
     report.waiting, _ = store.count_undistilled()
 
 
-def finish_transcript(store: Store, transcript: WaitingTranscript, verbosity: Verbosity) -> int:
+def finish_transcript(store: Store, transcript: TranscriptToDistil, verbosity: Verbosity) -> int:
     """Distils turns that were not in the transcript, or whose transcript is gone, from their
     events, as far as these are stored; returns how many."""
     count = 0
@@ -470,7 +469,7 @@ class ReadingProcess:
                     raise BadInput(f"the process that read {request.path.name} ended") from None
 
     def save_memories(
-        self, store: Store, transcript: WaitingTranscript, options: ImportOptions
+        self, store: Store, transcript: TranscriptToDistil, options: ImportOptions
     ) -> Iterator[int]:
         """Of the turns that a transcript has of its session: gives the number of each few, between
         which hooks write."""

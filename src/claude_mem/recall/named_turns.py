@@ -19,7 +19,7 @@ from claude_mem.index.text.filters import Filters, phrase, result_condition, wit
 from claude_mem.index.text.passage_queries import TurnRow
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import pieces, stem
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.hint_prompt import Name
 
 SURE, UNCHANGED = 2.0, 0.5  # factors

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from claude_mem.index.text import passage_queries
 from claude_mem.index.text.filters import Filters, result_condition
-from claude_mem.index.vectors.semantic_index import SemanticIndex
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.hint_lines import Source
-from claude_mem.recall.hint_names import nearest_passage
+from claude_mem.recall.named_turns import nearest_passage
 from claude_mem.store.turns import MAIN_BRANCHES
 
 MOST_TURNS = 40  # the latest of the branch
