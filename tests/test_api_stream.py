@@ -258,13 +258,31 @@ def test_what_was_forgotten_is_not_repeated(api: Api) -> None:
             confirmed = {**request, "confirm": preview["confirm"]}
             assert (await api.client.post("/api/forget", json=confirmed)).json()["forgotten"]
             with events.subscribe(before) as late:
-                return [listener.take_all(), late.take_all()]
+                told = [listener.take_all(), late.take_all()]
+            await api.client.post("/api/forget/undo", json={})
+            return [*told, listener.take_all()]
 
-    live, late = api.runner.run(scene())
+    live, late, after_undo = api.runner.run(scene())
     assert live[0]["type"] == "forgotten"
     assert {"type": "session", "session_db_id": 1, "status": "deleted"} in live
     assert late[0]["type"] == "reset"
     assert "Blink" not in json.dumps(late)
+    assert "restored" in [event["type"] for event in after_undo]
+
+
+def test_what_was_done_to_a_memory_is_told(api: Api) -> None:
+    async def scene() -> list[dict[str, Any]]:
+        saved = {"text": "The relay is slow", "project_dir": PROJECT_DIR}
+        memory = (await api.client.post("/api/memories", json=saved)).json()["id"]
+        with api.worker.announcer.live_events.subscribe() as listener:
+            for path in ("pin", "wrong"):
+                for undo in (False, True):
+                    route = f"/api/memories/{memory}/{path}"
+                    assert (await api.client.post(route, json={"undo": undo})).status_code == 200
+            return listener.take_all()
+
+    changes = [event for event in api.runner.run(scene()) if event["type"] == "changed"]
+    assert [change["action"] for change in changes] == ["pinned", "unpinned", "wrong", "unmarked"]
 
 
 def test_an_item_can_be_shown_without_another_request(api: Api) -> None:

@@ -53,7 +53,7 @@ def titles(story: Story) -> list[str]:
     return story.column("SELECT title FROM observations ORDER BY id")
 
 
-def replace_outdated_memories(story: Story) -> int:
+def distil_with_newer_observer(story: Story) -> int:
     """As after an upgrade of the local observer."""
     story.store.write(lambda c: c.execute("UPDATE user_prompts SET observer_version = 0")).result()
     transcript_additions = TranscriptAdditions(story.store, story.reader)
@@ -78,7 +78,7 @@ def test_an_edited_observation_survives_distilling_again(story: Story) -> None:
     tell(story)
     before = titles(story)
     change(story, "observation", title=EDITED)
-    assert replace_outdated_memories(story) == 1
+    assert distil_with_newer_observer(story) == 1
     assert titles(story) == [EDITED, *before[1:]]
 
 
@@ -148,7 +148,7 @@ def test_an_edited_fact_is_what_its_turns_reveal_from_then_on(story: Story) -> N
     tell(story, text="Never push to main.")
     (rule,) = story.store.facts(1, ["rule"])
     change(story, "fact", rule.id, value="Never push to main on Fridays.")
-    assert replace_outdated_memories(story) == 1
+    assert distil_with_newer_observer(story) == 1
     tell(story, "p2", text="Never push to main.")
     assert rules(story) == [("Never push to main on Fridays.", "holds", 2)]
     assert "Fridays" in build_context(story.store, 1, 1_000)
@@ -354,7 +354,7 @@ def test_changes_are_exported_and_restored(story: Story, other: Story) -> None:
     data = dump(story.store)
     restored(other, data)
     assert dump(other.store) == data
-    assert replace_outdated_memories(other) == 1
+    assert distil_with_newer_observer(other) == 1
     assert titles(other)[0] == EDITED
     assert rules(other) == [("Never push to trunk.", "holds", 1)]
 

@@ -215,27 +215,29 @@ def test_a_commit_that_tells_no_hash_is_known_by_its_subject(
 
 
 @pytest.mark.parametrize(
-    ("options", "output", "artifact"),
+    ("options", "output", "hashes"),
     [
-        ("-m 'Dim the lamp'", "[main 5e6f7a8] Dim the lamp\n", ("5e6f7a8", "Dim the lamp")),
-        ("-q -m 'Dim the lamp'", "", ("Dim the lamp", "Dim the lamp")),
-        ("--no-edit", "[main 5e6f7a8] Light the lamp\n", ("5e6f7a8", "Light the lamp")),
-        ("--no-edit -q", "", ("Light the lamp", "Light the lamp")),
+        ("--amend --no-edit", "[main 5e6f7a8] Light the lamp\n", ["0a1b2c3", "5e6f7a8"]),
+        ("--amend -m 'Light the lamp'", "[main 5e6f7a8] Light the lamp\n", ["0a1b2c3", "5e6f7a8"]),
+        ("--amend -m 'Dim it'", "[dim 5e6f7a8] Dim it\n", ["0a1b2c3", "1a2b3c4", "5e6f7a8"]),
+        ("--amend --no-edit -q", "", ["0a1b2c3", "1a2b3c4"]),
+        ("-m 'Light the lamp'", "[main 5e6f7a8] Light the lamp\n",
+         ["0a1b2c3", "1a2b3c4", "5e6f7a8"]),
     ],
-)
-def test_an_amended_commit_takes_the_place_of_the_first(
-    story: Story, options: str, output: str, artifact: tuple[str, str]
+)  # fmt: skip
+def test_an_amended_commit_takes_the_place_of_the_one_with_its_subject(
+    story: Story, options: str, output: str, hashes: list[str]
 ) -> None:
+    """Of another one nobody knows which it replaced: it may be of another branch or repository."""
     first = "[main (root-commit) 0a1b2c3] Paint the pier\n[main 1a2b3c4] Light the lamp\n"
     story.tell(
         prompt(),
         bash("make commits", first, tool_use_id="t1"),
-        bash(f"git commit --amend {options}", output, tool_use_id="t2"),
+        bash(f"git commit {options}", output, tool_use_id="t2"),
         stop(),
     )
     story.distil()
-    commits = [(f.value, f.note) for f in stored(story) if f.subject == "commit"]
-    assert sorted(commits) == sorted([("0a1b2c3", "Paint the pier"), artifact])
+    assert sorted(f.value for f in stored(story) if f.subject == "commit") == hashes
 
 
 # Merging

@@ -58,7 +58,7 @@ def results_of(api: Api, question: str) -> tuple[list[RankedTurn], Strength]:
     index = api.worker.semantic_index
     assert index is not None
     loaded = index.load()
-    ranked = api.worker.store.read(lambda c: rank(c, parsed, Filters(), 8, semantic_index=loaded))
+    ranked = api.worker.store.read(lambda c: rank(c, parsed, Filters(), 8, loaded=loaded))
     return ranked, Strength.of(parsed)
 
 

@@ -114,7 +114,7 @@ def share(settings: Settings, project: str, record: bool, from_now: bool) -> Non
 @json_option
 @click.pass_obj
 def status(settings: Settings, as_json: bool) -> None:
-    """Show the team and what is waiting to be sent."""
+    """Show the team, shared projects and waiting turns."""
     from claude_mem.team.client import outbox
     from claude_mem.team.client.remote import ask_blocking
 

@@ -1,4 +1,5 @@
-"""Payloads to `Event`s: parsed and validated once, here, then trusted.
+"""Payloads to `Event`s: parsed and validated once, here, then trusted. And the words in them, which
+are the record of a turn.
 
 Claude Code's hook payloads and the bodies of the HTTP API are two dialects of the same events.
 Secrets are redacted before long values are truncated, so that no part of a secret survives.
@@ -332,12 +333,6 @@ _MESSAGE = re.compile(rf"(?:\s-[a-zA-Z]*m|\s--message)[\s=]+{_QUOTED}")
 _TITLE = re.compile(rf"\s(?:--title|-t)[\s=]+{_QUOTED}")
 _BODY = re.compile(rf"\s(?:--body|-b)[\s=]+{_QUOTED}")
 
-_TAGS = r"(?:[a-z]{1,30}-){0,3}(?:notification|event)|local-command-[a-z]{1,20}|bash-[a-z]{1,20}"
-_CLIENT_MESSAGE = re.compile(rf"\s*<({_TAGS})>", re.IGNORECASE)
-_COMMAND = re.compile(
-    r"(?:<command-.{0,4000})?<command-name>([^<]{1,200})</command-name>", re.DOTALL
-)
-
 
 def event_parts(kind: str, payload: Payload) -> tuple[RecordPart, ...]:
     """The parts of the record that an event of this kind holds.
@@ -403,7 +398,14 @@ def _cut_in_middle(text: str) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half} characters cut …]\n{text[-half:]}"
 
 
-# In place of a prompt
+# What the client sends in place of a prompt: reports of background tasks, monitors, the output of
+# its own commands
+
+_TAGS = r"(?:[a-z]{1,30}-){0,3}(?:notification|event)|local-command-[a-z]{1,20}|bash-[a-z]{1,20}"
+_CLIENT_MESSAGE = re.compile(rf"\s*<({_TAGS})>", re.IGNORECASE)
+_COMMAND = re.compile(
+    r"(?:<command-.{0,4000})?<command-name>([^<]{1,200})</command-name>", re.DOTALL
+)
 
 
 def split_client_message(prompt: str) -> tuple[ClientMessage | None, str]:

@@ -166,11 +166,11 @@ def rank(
     filters: Filters,
     count: int,
     weights: Weights = WEIGHTS,
-    semantic_index: LoadedIndex | None = None,
+    loaded: LoadedIndex | None = None,
     cached: SmallDatabase | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
-    candidates = collect(connection, parsed, filters, count, weights, semantic_index, cached=cached)
+    candidates = collect(connection, parsed, filters, count, weights, loaded, cached=cached)
     return rank_candidates(connection, candidates, parsed, filters, count, weights, cached)
 
 
@@ -196,7 +196,7 @@ def collect(
     filters: Filters,
     count: int,
     weights: Weights,
-    semantic_index: LoadedIndex | None = None,
+    loaded: LoadedIndex | None = None,
     terms: list[Term] | None = None,
     depth: Depth | None = None,
     cached: SmallDatabase | None = None,
@@ -211,7 +211,7 @@ def collect(
         read = min(read, READ_OF_FEW_WORDS)
     read = max(read, 2 * count)
     # Only a search by meaning as well can prefer one that many others outrank by words.
-    limit = max(depth.by_words if semantic_index is not None else read, by_vector)
+    limit = max(depth.by_words if loaded is not None else read, by_vector)
     condition = turn_condition(filters)
     scored = max(limit, depth.scored)
     searched = _rarest(parsed, terms, depth.matches)
@@ -220,7 +220,7 @@ def collect(
     rescored = depth.rescored * by_vector // depth.by_vector
     cosines = _cosines(
         connection, parsed, terms, by_words, filters, condition, by_vector, rescored, weights,
-        semantic_index,
+        loaded,
     )  # fmt: skip
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, read)
@@ -230,15 +230,15 @@ def collect(
     else:
         shown = result_condition(connection, filters)
         rows, turns = passage_queries.passages_of_turns(
-            connection, ids, shown.sql, shown.values, with_pieces=semantic_index is not None
+            connection, ids, shown.sql, shown.values, with_pieces=loaded is not None
         )
     if excluded:
         rows = [row for row in rows if row.turn not in excluded]
-    similar_words = semantic_index.similar_words if semantic_index is not None else None
+    similar_words = loaded.similar_words if loaded is not None else None
     evidence = find_evidence(rows, terms, by_words, cosines, similar_words)
     near = NO_COSINE
-    if semantic_index is not None and cosines:
-        near = semantic_index.calibration.cosine(weights.min_deviations_in_sentence)
+    if loaded is not None and cosines:
+        near = loaded.calibration.cosine(weights.min_deviations_in_sentence)
     return Candidates(evidence, turns, frozenset(excluded), near, bm25)
 
 
@@ -388,15 +388,15 @@ def _cosines(
     limit: int,
     rescored: int,
     weights: Weights,
-    semantic_index: LoadedIndex | None,
+    loaded: LoadedIndex | None,
 ) -> dict[int, float]:
     """Of the passages that match by words, and of the nearest where the query allows for them."""
-    if semantic_index is None:
+    if loaded is None:
         return {}
     is_strict = bool(parsed.phrases or parsed.excluded)  # nothing but what matches by words
     if is_strict and not by_words:
         return {}
-    text, vectors = embedded_text(parsed, terms), semantic_index.vector_search
+    text, vectors = embedded_text(parsed, terms), loaded.vector_search
     if is_strict:
         return vectors.passage_cosines(connection, text, by_words)
     similarities = vectors.similarities(
@@ -411,9 +411,7 @@ def _cosines(
     missing = by_words.keys() - cosines.keys()
     if missing:
         cosines |= vectors.passage_cosines(connection, text, missing)
-    least = (
-        -1.0 if parsed.is_sentence else semantic_index.calibration.cosine(weights.min_deviations)
-    )
+    least = -1.0 if parsed.is_sentence else loaded.calibration.cosine(weights.min_deviations)
     return cosines | _nearest(connection, similarities, condition, limit, least)
 
 

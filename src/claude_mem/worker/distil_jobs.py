@@ -47,6 +47,61 @@ def exponential_backoff(attempt: int) -> int:
     return int(2_000 * 5 ** (attempt - 1))
 
 
+class TranscriptAdditions:
+    """What hooks do not report of a turn, and its transcript has."""
+
+    def __init__(self, store: Store, reader: EventReader) -> None:
+        self._store, self._reader = store, reader
+        self._titles = ClientTitles(store, reader)
+
+    async def add_to(self, turn: Turn) -> Turn:
+        """The turn with what its transcript adds; that is also stored. Updates the title."""
+        if not turn.transcript_path:
+            return turn
+        await self._titles.update(turn.session_db_id, turn.content_session_id, turn.transcript_path)
+        events = await asyncio.to_thread(self._read, turn)
+        for pause in _PAUSES:
+            if not awaits_answer(turn, events, now_ms()):
+                break
+            await asyncio.sleep(pause)
+            events = await asyncio.to_thread(self._read, turn)
+        if not events:
+            return turn
+        return await asyncio.wrap_future(self._store.add_from_transcript(turn, events)) or turn
+
+    def _read(self, turn: Turn) -> list[Event]:
+        path = Path(turn.transcript_path)
+        try:
+            statements = additions_to(path, turn, self._stored_prompt)
+            return [self._event(statement, turn) for statement in statements]
+        except FileNotFoundError:
+            return []  # the client deletes old transcripts, or is set to keep none
+        except (OSError, ValueError, BadInput) as error:
+            log.warning("turn %d: cannot read %s: %s", turn.id, path.name, error)
+            return []
+
+    def _event(self, statement: TranscriptEvent, turn: Turn) -> Event:
+        at_ms = statement.at_ms if statement.at_ms is not None else turn.started_ms
+        header = EventHeader(statement.kind, at_ms, turn.project_dir)
+        return self._reader.read(header, statement.payload)
+
+    def _stored_prompt(self, prompt: str) -> str | None:
+        """A prompt as the store has it: redacted and truncated."""
+        payload = {"session_id": "-", "prompt": prompt}
+        return self._reader.read(EventHeader(PROMPT, 0), payload).prompt
+
+
+def awaits_answer(turn: Turn, statements: list[Event], now: int) -> bool:
+    """A client that does not send the last message may write it to its transcript only after the
+    hook of the turn's end has run."""
+    stops = [event for event in turn.events if event.kind == STOP]
+    if not stops or stops[-1].text or now - stops[-1].at_ms > _JUST_ENDED_MS:
+        return False
+    last_work = max((event.at_ms for event in turn.events if event.tool_name), default=0)
+    texts = (event for event in statements if event.kind not in (TOOL_FAILURE, PROMPT))
+    return not any(text.arrived_ms >= last_work for text in texts)
+
+
 class JobRunner:
     def __init__(
         self,
@@ -56,7 +111,7 @@ class JobRunner:
         contexts: Contexts,
         *,
         draft: Drafter | None = None,
-        transcript_additions: "TranscriptAdditions | None" = None,
+        transcript_additions: TranscriptAdditions | None = None,
         backoff: Backoff = exponential_backoff,
         watchdog: Watchdog | None = None,
     ) -> None:
@@ -163,58 +218,3 @@ class JobRunner:
             os.fsencode(self._layout.root),
             f"a turn could not be summarised; to try again: claude-mem retry ({reason})",
         )
-
-
-class TranscriptAdditions:
-    """What hooks do not report of a turn, and its transcript has."""
-
-    def __init__(self, store: Store, reader: EventReader) -> None:
-        self._store, self._reader = store, reader
-        self._titles = ClientTitles(store, reader)
-
-    async def add_to(self, turn: Turn) -> Turn:
-        """The turn with what its transcript adds; that is also stored. Updates the title."""
-        if not turn.transcript_path:
-            return turn
-        await self._titles.update(turn.session_db_id, turn.content_session_id, turn.transcript_path)
-        events = await asyncio.to_thread(self._read, turn)
-        for pause in _PAUSES:
-            if not awaits_answer(turn, events, now_ms()):
-                break
-            await asyncio.sleep(pause)
-            events = await asyncio.to_thread(self._read, turn)
-        if not events:
-            return turn
-        return await asyncio.wrap_future(self._store.add_from_transcript(turn, events)) or turn
-
-    def _read(self, turn: Turn) -> list[Event]:
-        path = Path(turn.transcript_path)
-        try:
-            statements = additions_to(path, turn, self._stored_prompt)
-            return [self._event(statement, turn) for statement in statements]
-        except FileNotFoundError:
-            return []  # the client deletes old transcripts, or is set to keep none
-        except (OSError, ValueError, BadInput) as error:
-            log.warning("turn %d: cannot read %s: %s", turn.id, path.name, error)
-            return []
-
-    def _event(self, statement: TranscriptEvent, turn: Turn) -> Event:
-        at_ms = statement.at_ms if statement.at_ms is not None else turn.started_ms
-        header = EventHeader(statement.kind, at_ms, turn.project_dir)
-        return self._reader.read(header, statement.payload)
-
-    def _stored_prompt(self, prompt: str) -> str | None:
-        """A prompt as the store has it: redacted and truncated."""
-        payload = {"session_id": "-", "prompt": prompt}
-        return self._reader.read(EventHeader(PROMPT, 0), payload).prompt
-
-
-def awaits_answer(turn: Turn, statements: list[Event], now: int) -> bool:
-    """A client that does not send the last message may write it to its transcript only after the
-    hook of the turn's end has run."""
-    stops = [event for event in turn.events if event.kind == STOP]
-    if not stops or stops[-1].text or now - stops[-1].at_ms > _JUST_ENDED_MS:
-        return False
-    last_work = max((event.at_ms for event in turn.events if event.tool_name), default=0)
-    texts = (event for event in statements if event.kind not in (TOOL_FAILURE, PROMPT))
-    return not any(text.arrived_ms >= last_work for text in texts)

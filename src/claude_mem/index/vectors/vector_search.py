@@ -295,7 +295,6 @@ class VectorCache:
         """With a connection of its own, unless a thread does it already."""
         if not lock.acquire(blocking=False):
             return
-        path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
 
         def run() -> None:
             try:
@@ -306,10 +305,15 @@ class VectorCache:
             self._make_room(set())
             malloc.give_back()
 
-        thread = threading.Thread(target=run, name="claude-mem-vectors", daemon=True)
+        try:
+            path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
+            thread = threading.Thread(target=run, name="claude-mem-vectors", daemon=True)
+            thread.start()
+        except BaseException:
+            lock.release()
+            raise
         with self._lock:
             self._threads.append(thread)
-        thread.start()
 
     def wait_until_loaded(self) -> None:
         """Waits for the threads that read large projects."""

@@ -1,5 +1,5 @@
 """The import of past sessions: reads the transcripts that have changed, stores their sessions, and
-distils the turns that wait for their memories.
+distils the turns that wait for their memories, also for the worker (`ReadingProcess`).
 
 Reading is done in several processes, storing by one writer: reading and distilling is pure and
 takes nearly all the time. A large file is read in this process, part by part, to bound memory.

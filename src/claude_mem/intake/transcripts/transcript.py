@@ -4,7 +4,7 @@ In addition to what hooks report it has what the agent wrote between tool calls 
 events), the pull requests that the client noticed (`PullRequest` events) and the branch on which a
 turn began (`Branch` events; the usual main branches are not worth one). Other lines that are
 not part of the conversation are skipped, lines that cannot be read are counted. Private text is
-removed before a line is parsed.
+removed before a line is parsed. `additions_to` gives what hooks did not report of one turn.
 """
 
 import json

@@ -2,18 +2,18 @@
 requests that came of it, places and obstacles."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from claude_mem.observer.local.any_case import AnyCase
 from claude_mem.observer.local.markdown import sentences
 from claude_mem.observer.local.tool_uses import (
+    AMENDS,
     CLIENT_FILES,
     EDITING,
     READ_COMMAND,
     READ_LINE,
     READ_OUTPUT,
-    amends_commit,
     commit_subject,
     output_of,
     path_of,
@@ -73,8 +73,8 @@ def propose_facts(turn: Turn) -> tuple[ProposedFact, ...]:
     facts: dict[tuple[str, str, str], ProposedFact] = {}
     for event in turn.events:
         of_event = list(_facts_of(event))
-        if _amends_commit(event):
-            of_event += _replaced_commit(facts, of_event)
+        for replaced in _replaced_commits(facts.values(), event, of_event):
+            del facts[replaced.kind, replaced.subject, replaced.value]
         for fact in of_event:
             key = (fact.kind, fact.subject, fact.value)
             sources = facts[key].sources if key in facts else ()
@@ -86,25 +86,20 @@ def propose_facts(turn: Turn) -> tuple[ProposedFact, ...]:
     return tuple(facts.values())
 
 
-def _amends_commit(event: TurnEvent) -> bool:
+def _replaced_commits(
+    facts: Collection[ProposedFact], event: TurnEvent, of_event: Collection[ProposedFact]
+) -> list[ProposedFact]:
+    """Those that the event amended, as far as its output shows: a new hash for the same subject."""
     params = event.tool_input if isinstance(event.tool_input, dict) else {}
     command = params.get("command")
-    is_run = event.kind == "PostToolUse" and event.tool_name == "Bash" and not event.agent_id
-    return is_run and isinstance(command, str) and amends_commit(command[:READ_COMMAND])
-
-
-def _replaced_commit(
-    facts: dict[tuple[str, str, str], ProposedFact], of_event: list[ProposedFact]
-) -> list[ProposedFact]:
-    """Removes the commit that was amended. Without the output of git the new one has the same
-    subject, and nobody knows its hash."""
-    commits = [key for key, fact in facts.items() if fact.subject == COMMIT]
-    if not commits:
+    if not isinstance(command, str) or AMENDS not in command[:READ_COMMAND]:
         return []
-    amended = facts.pop(commits[-1])
-    if any(fact.subject == COMMIT for fact in of_event):
-        return []
-    return [ProposedFact("artifact", COMMIT, amended.note, note=amended.note)]
+    new = {fact.note: fact.value for fact in of_event if fact.subject == COMMIT}
+    return [
+        fact
+        for fact in facts
+        if fact.subject == COMMIT and new.get(fact.note, fact.value) != fact.value
+    ]
 
 
 def _facts_of(event: TurnEvent) -> Iterator[ProposedFact]:

@@ -63,8 +63,6 @@ _REPAIR = re.compile(
 )
 
 _COMMIT = re.compile(r"\bgit\b[^|;&]{0,80}?\bcommit\b")
-_AMENDS = re.compile(rf"{_COMMIT.pattern}[^|;&\n]{{0,200}}?\s--amend\b")
-_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'[^']*+'", re.DOTALL)
 _NO_COMMIT = re.compile(r"\s--(?:dry-run|help)\b")
 _MESSAGE = re.compile(
     r"(?:-[a-z]*m|--message)[= ]\s{0,3}(?:\"((?:[^\"\\]|\\.)+)\"|'([^']+)')", re.DOTALL
@@ -77,6 +75,8 @@ _PUBLISHES = re.compile(
 _CHANGES_DIRECTORY = re.compile(r"\s*cd\s+(?:\"([^\"]+)\"|'([^']+)'|([^\s;&|]+))\s*(?:&&|;)")
 _DRIVE = re.compile(r"/?([a-zA-Z]):?(?=/|$)")
 _HASH = re.compile(r"^\[[^\]\n]{0,120}?([0-9a-f]{7,12})\]", re.MULTILINE)
+_PRINTED_COMMIT = re.compile(rf"{_HASH.pattern} ([^\n]{{1,300}})", re.MULTILINE)
+AMENDS = "--amend"
 
 _PREFIX = re.compile(r"(?<!\S)(?:cd \S+ ?(?:&&|;) ?|[A-Z_]++=\S*+ |sudo |time |timeout \S+ )+")
 _OTHER_CHAINS = re.compile(r"[;\n\"'`$]|\|\|")
@@ -319,20 +319,13 @@ def commit_subject(command: str) -> str:
 
 
 def _add_commit(full: str, output: str, log: CommandLog) -> None:
-    subject = commit_subject(full)
-    if amends_commit(full) and log.commits:
-        previous, _ = log.commits.popitem()
-        subject = subject or previous
-    if subject:
+    if subject := commit_subject(full):
         match = _HASH.search(output)
         log.commits[subject] = match[1] if match else ""
-
-
-def amends_commit(command: str) -> bool:
-    """Whether it replaces the last commit."""
-    if "--amend" not in command:
-        return False
-    return _AMENDS.search(_QUOTED.sub("''", without_here_documents(command))) is not None
+    elif AMENDS in full:  # with the same message: the hash is new
+        for commit_hash, printed in _PRINTED_COMMIT.findall(output):
+            if printed.strip() in log.commits:
+                log.commits[printed.strip()] = commit_hash
 
 
 def _commit_message(command: str) -> str:

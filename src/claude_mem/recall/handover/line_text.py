@@ -46,121 +46,6 @@ _PART_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}")
 _REPEATS = re.compile(r"(?:fixup|squash|amend)!|merge (?:branch|pull|remote)|wip\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
-FEWEST_WORDS = 3  # of a heading that says what it is about
-_COMMIT_PREFIX = re.compile(r"[a-z]{2,15}(?:\([^()\s]{1,40}\))?!?: ")
-_WORK = re.compile(
-    r"(?:add|adjust|align|allow|appl|avoid|block|build|bump|cach|chang|clarif|clean|collaps|combin|consolidat|convert|correct|creat"
-    r"|default|defer|display|delet|deprecat|detect|disabl|document|drop|enabl|ensur|exclud|expand|expos"
-    r"|extend|extract|filter|fix|format|gat|generat|guard|handl|hid|implement|improv|includ|increas|inlin"
-    r"|install|instruct|integrat|introduc|limit|link|log|lower|mak|mark|merg|migrat|mov|optimi[sz]|pars|pass|persist|pin|polish"
-    r"|prefer|prepar|preserv|prevent|propagat|publish|rais|reduc|refactor|reject|releas|remov|renam"
-    r"|reorder|replac|report|requir|reset|resolv|restor|restrict|return|revert|rework|rewrit|rout"
-    r"|scal|separat|ship|show|simplif|skip|sort|split|stop|stor|strip|stub|support|surfac|switch|sync|test"
-    r"|track|trim|unif|updat|upgrad|us|validat|wir|wrap|writ)"
-    r"(?:e|ed|d|ing|y|ied|ning|ped|ting|ted)?\b",
-    re.IGNORECASE,
-)
-# A line of a list whose subject stood above it, a reply, a line of a terminal.
-_WITHOUT_SUBJECT = re.compile(
-    r"(?:verifi|read|log|stor|return|check|handl|show|list|add|us|updat|remov|mak|creat|ensur|allow"
-    r"|catch|set|get|test|run|fetch|push|pull|find|call|send|load|pars|writ)e?s\b(?! (?:for|of)\b)"
-    r"|[a-z]{3,14}s `|noted\b|no\b|need\b|[^\w`\"'(#.@/-]"
-    r"|(?:including|meaning|and|or|but|which|that|because|so that|where|whose)\b"
-    r"|`(?:cp|mv|cd|export|source|chmod|mkdir|curl|sudo|brew|npm|git|docker) ",
-    re.IGNORECASE,
-)
-# Commits that say little of what a session was for, or less than others.
-_MINOR = re.compile(
-    r"(?:style|lint)(?:\([^()]{1,40}\))?!?:|(?:bump|merge|format|record|reword)\b"
-    r"|.*\b(?:nolint|lint\w*|gofmt|whitespace|blank line|typos?|fieldalignment|formatting|changelog"
-    r"|(?:review|pr) (?:comments?|feedback)|t\.Parallel)\b",
-    re.IGNORECASE,
-)
-_COSMETIC = re.compile(
-    r"\b(?:buttons?|badges?|logos?|icons?|layout|alignment|align|borders?|padding|margins?|spacing"
-    r"|fonts?|tooltips?|labels?|placeholders?|wording|readme|typos?|hover|dark mode|css|ui|modals?"
-    r"|banners?|home ?pages?|visibility|panels?|landing pages?)\b",
-    re.IGNORECASE,
-)
-_SECONDARY = re.compile(r"(?:chore|ci|build|tests?|docs?)(?:\([^()]{1,40}\))?!?:", re.IGNORECASE)
-# A bug as a title: without its fix it reads as if it were still there.
-_IS_BUG = re.compile(
-    r".*\b(?:instead of|ignores|fails|crashes|breaks|does not|doesn't|duplicates|never"
-    r"|is (?:missing|broken|wrong))\b"
-    r"|(?:redundant|missing|broken|wrong|incorrect|unused|duplicate|stale|failing)\b",
-    re.IGNORECASE,
-)
-_STARTS_AS_FIX = re.compile(r"\w*fix|bug|resolve|solve", re.IGNORECASE)
-# What a session set out to find, not what came of it.
-_INQUIRY = re.compile(
-    r"(?:explore|investigate|understand|analy[sz]e|look|check|research|discuss|explain|debug"
-    r"|find out|see|think|verify|double-check|compare)\b",
-    re.IGNORECASE,
-)
-# Its subject stood before: "Added the parent's lamp".
-_OF_SOMEBODY = re.compile(r"[a-z]{3,14}ed the [a-z]{2,20}['’]s\b", re.IGNORECASE)
-_LABELLED = re.compile(r"[^:`]{1,40}: ")
-_FILE_LABEL = re.compile(r"[\w./-]{1,80}\.\w{1,8}: ")
-_BECAME = re.compile(r"`[^`]{1,80}` became `")
-FEWEST_SPECIFIC = 2
-_SENTENCE_ENDS = ".!?。！？؟"
-_WITHOUT_OBJECT = re.compile(
-    r"(?:moved|changed|switched|converted|renamed|turned|updated|added|replaced|lists|removed)"
-    r" (?:to|into|from|in|on|by|with|so|and|for|at|all)\b",
-    re.IGNORECASE,
-)
-_FILE_ALONE = re.compile(r"(?:Changed|Updated|Edited) \S+(?:(?:, | and )\S+)*$")
-# An error that somebody pasted.
-_IS_ERROR = re.compile(
-    r"(?:remote|fatal|error|warning|panic|traceback|exception)\b ?[:(]|\w{1,40}\[bot\]"
-    r"|.*\b(?:permission denied|denied to|no such file|not found$|failed to|cannot find)\b",
-    re.IGNORECASE,
-)
-# A sentence about a state; a heading or a request has none of these.
-_IS_STATEMENT = re.compile(
-    r"\b(?:is|are|was|were|has|have|had|does|did|do|can|could|will|would|should|now|being|been|isn't"
-    r"|aren't|wasn't|doesn't|didn't|can't|cannot|won't|confirmed|needs?)\b"
-    r"|\b[a-z]{3,}s (?:an?|the|`)|^(?:the|this|no|when|waiting)\b|^(?-i:[^A-Z])|,|→",
-    re.IGNORECASE,
-)
-FEWEST_CHANGE_WORDS = 4
-LONGEST_LABEL = 60
-FIRST_SENTENCES = 3
-_PAST = (
-    r"(?:added|adjusted|aligned|applied|bumped|built|capped|centrali[sz]ed|changed|clarified|cleaned"
-    r"|collapsed|consolidated|converted|corrected|created|cut|de-?duplicated|deleted|disabled"
-    r"|documented|dropped|enabled|excluded|expanded|exposed|extended|extracted|fixed|folded|guarded"
-    r"|hid|hidden|implemented|improved|inlined|introduced|kept|limited|made|merged|migrated|moved"
-    r"|narrowed|pinned|raised|rebuilt|reduced|refactored|registered|relaxed|removed|renamed"
-    r"|reordered|replaced|reset|resolved|restored|restricted|reused|reverted|rewrote|rewritten"
-    r"|routed|shortened|simplified|skipped|split|stripped|switched|swapped|tightened|trimmed"
-    r"|turned|unified|updated|upgraded|wired|wrapped|wrote)"
-)
-_IS_CHANGE = re.compile(
-    rf"(?:also |now |was |were |has been |have been )?{_PAST}\b"
-    r"|.*?\b(?:now (?:[a-z]+s|use|have|run|are)|no longer|instead of)\b"
-    rf"|[^.]{{3,60}} (?:was|were|has been|have been|is|are) (?:now )?{_PAST}\b"
-    r"|(?:the|this) (?:fix|change|update) (?:add|remove|move|replace|make|use|change|split)s\b",
-    re.IGNORECASE,
-)
-# What is right before a commit and worth nothing after it.
-_PASSES = re.compile(
-    r"\b(?:tree (?:is )?clean|working tree|all green|build green|tests? pass\w*"
-    r"|lint\w* (?:is )?clean|pushed|force-push\w*|with lease|fixups?|squashed|rebased|committed"
-    r"|checks? pass\w*)\b",
-    re.IGNORECASE,
-)
-_IS_CAUSE = re.compile(r"\b(?:because|since|due to|caused|root cause)\b|, so \w", re.IGNORECASE)
-_IS_PURPOSE = re.compile(
-    r"(?:the )?(?:goal|aim|purpose|idea|fix|solution|approach|intent)"
-    r"(?: here)?(?: is| was|:| —| –) ",
-    re.IGNORECASE,
-)
-_IS_PAST = re.compile(r"\b(?:was|were|had|did)\b", re.IGNORECASE)
-_HASH = re.compile(r"`?[0-9a-f]{7,40}`?\b")
-_LABEL = re.compile(rf"((?:[^:;.!?]|\.(?=\S)){{1,{LONGEST_LABEL}}}?)(?::| [—–-]) (?=\S)")
-_HAS_NAME = re.compile(r"[`./_]|\(\)|[a-z][A-Z]")
-
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -290,6 +175,121 @@ def without_facts(observations: Sequence[JsonRow], facts: Sequence[Fact]) -> lis
 
 # What a title or a sentence of a draft states: a result or a change, in contrast to plans, causes
 # and remarks that were made on the way
+
+FEWEST_WORDS = 3  # of a heading that says what it is about
+_COMMIT_PREFIX = re.compile(r"[a-z]{2,15}(?:\([^()\s]{1,40}\))?!?: ")
+_WORK = re.compile(
+    r"(?:add|adjust|align|allow|appl|avoid|block|build|bump|cach|chang|clarif|clean|collaps|combin|consolidat|convert|correct|creat"
+    r"|default|defer|display|delet|deprecat|detect|disabl|document|drop|enabl|ensur|exclud|expand|expos"
+    r"|extend|extract|filter|fix|format|gat|generat|guard|handl|hid|implement|improv|includ|increas|inlin"
+    r"|install|instruct|integrat|introduc|limit|link|log|lower|mak|mark|merg|migrat|mov|optimi[sz]|pars|pass|persist|pin|polish"
+    r"|prefer|prepar|preserv|prevent|propagat|publish|rais|reduc|refactor|reject|releas|remov|renam"
+    r"|reorder|replac|report|requir|reset|resolv|restor|restrict|return|revert|rework|rewrit|rout"
+    r"|scal|separat|ship|show|simplif|skip|sort|split|stop|stor|strip|stub|support|surfac|switch|sync|test"
+    r"|track|trim|unif|updat|upgrad|us|validat|wir|wrap|writ)"
+    r"(?:e|ed|d|ing|y|ied|ning|ped|ting|ted)?\b",
+    re.IGNORECASE,
+)
+# A line of a list whose subject stood above it, a reply, a line of a terminal.
+_WITHOUT_SUBJECT = re.compile(
+    r"(?:verifi|read|log|stor|return|check|handl|show|list|add|us|updat|remov|mak|creat|ensur|allow"
+    r"|catch|set|get|test|run|fetch|push|pull|find|call|send|load|pars|writ)e?s\b(?! (?:for|of)\b)"
+    r"|[a-z]{3,14}s `|noted\b|no\b|need\b|[^\w`\"'(#.@/-]"
+    r"|(?:including|meaning|and|or|but|which|that|because|so that|where|whose)\b"
+    r"|`(?:cp|mv|cd|export|source|chmod|mkdir|curl|sudo|brew|npm|git|docker) ",
+    re.IGNORECASE,
+)
+# Commits that say little of what a session was for, or less than others.
+_MINOR = re.compile(
+    r"(?:style|lint)(?:\([^()]{1,40}\))?!?:|(?:bump|merge|format|record|reword)\b"
+    r"|.*\b(?:nolint|lint\w*|gofmt|whitespace|blank line|typos?|fieldalignment|formatting|changelog"
+    r"|(?:review|pr) (?:comments?|feedback)|t\.Parallel)\b",
+    re.IGNORECASE,
+)
+_COSMETIC = re.compile(
+    r"\b(?:buttons?|badges?|logos?|icons?|layout|alignment|align|borders?|padding|margins?|spacing"
+    r"|fonts?|tooltips?|labels?|placeholders?|wording|readme|typos?|hover|dark mode|css|ui|modals?"
+    r"|banners?|home ?pages?|visibility|panels?|landing pages?)\b",
+    re.IGNORECASE,
+)
+_SECONDARY = re.compile(r"(?:chore|ci|build|tests?|docs?)(?:\([^()]{1,40}\))?!?:", re.IGNORECASE)
+# A bug as a title: without its fix it reads as if it were still there.
+_IS_BUG = re.compile(
+    r".*\b(?:instead of|ignores|fails|crashes|breaks|does not|doesn't|duplicates|never"
+    r"|is (?:missing|broken|wrong))\b"
+    r"|(?:redundant|missing|broken|wrong|incorrect|unused|duplicate|stale|failing)\b",
+    re.IGNORECASE,
+)
+_STARTS_AS_FIX = re.compile(r"\w*fix|bug|resolve|solve", re.IGNORECASE)
+# What a session set out to find, not what came of it.
+_INQUIRY = re.compile(
+    r"(?:explore|investigate|understand|analy[sz]e|look|check|research|discuss|explain|debug"
+    r"|find out|see|think|verify|double-check|compare)\b",
+    re.IGNORECASE,
+)
+# Its subject stood before: "Added the parent's lamp".
+_OF_SOMEBODY = re.compile(r"[a-z]{3,14}ed the [a-z]{2,20}['’]s\b", re.IGNORECASE)
+_LABELLED = re.compile(r"[^:`]{1,40}: ")
+_FILE_LABEL = re.compile(r"[\w./-]{1,80}\.\w{1,8}: ")
+_BECAME = re.compile(r"`[^`]{1,80}` became `")
+FEWEST_SPECIFIC = 2
+_SENTENCE_ENDS = ".!?。！？؟"
+_WITHOUT_OBJECT = re.compile(
+    r"(?:moved|changed|switched|converted|renamed|turned|updated|added|replaced|lists|removed)"
+    r" (?:to|into|from|in|on|by|with|so|and|for|at|all)\b",
+    re.IGNORECASE,
+)
+_FILE_ALONE = re.compile(r"(?:Changed|Updated|Edited) \S+(?:(?:, | and )\S+)*$")
+# An error that somebody pasted.
+_IS_ERROR = re.compile(
+    r"(?:remote|fatal|error|warning|panic|traceback|exception)\b ?[:(]|\w{1,40}\[bot\]"
+    r"|.*\b(?:permission denied|denied to|no such file|not found$|failed to|cannot find)\b",
+    re.IGNORECASE,
+)
+# A sentence about a state; a heading or a request has none of these.
+_IS_STATEMENT = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|does|did|do|can|could|will|would|should|now|being|been|isn't"
+    r"|aren't|wasn't|doesn't|didn't|can't|cannot|won't|confirmed|needs?)\b"
+    r"|\b[a-z]{3,}s (?:an?|the|`)|^(?:the|this|no|when|waiting)\b|^(?-i:[^A-Z])|,|→",
+    re.IGNORECASE,
+)
+FEWEST_CHANGE_WORDS = 4
+LONGEST_LABEL = 60
+FIRST_SENTENCES = 3
+_PAST = (
+    r"(?:added|adjusted|aligned|applied|bumped|built|capped|centrali[sz]ed|changed|clarified|cleaned"
+    r"|collapsed|consolidated|converted|corrected|created|cut|de-?duplicated|deleted|disabled"
+    r"|documented|dropped|enabled|excluded|expanded|exposed|extended|extracted|fixed|folded|guarded"
+    r"|hid|hidden|implemented|improved|inlined|introduced|kept|limited|made|merged|migrated|moved"
+    r"|narrowed|pinned|raised|rebuilt|reduced|refactored|registered|relaxed|removed|renamed"
+    r"|reordered|replaced|reset|resolved|restored|restricted|reused|reverted|rewrote|rewritten"
+    r"|routed|shortened|simplified|skipped|split|stripped|switched|swapped|tightened|trimmed"
+    r"|turned|unified|updated|upgraded|wired|wrapped|wrote)"
+)
+_IS_CHANGE = re.compile(
+    rf"(?:also |now |was |were |has been |have been )?{_PAST}\b"
+    r"|.*?\b(?:now (?:[a-z]+s|use|have|run|are)|no longer|instead of)\b"
+    rf"|[^.]{{3,60}} (?:was|were|has been|have been|is|are) (?:now )?{_PAST}\b"
+    r"|(?:the|this) (?:fix|change|update) (?:add|remove|move|replace|make|use|change|split)s\b",
+    re.IGNORECASE,
+)
+# What is right before a commit and worth nothing after it.
+_PASSES = re.compile(
+    r"\b(?:tree (?:is )?clean|working tree|all green|build green|tests? pass\w*"
+    r"|lint\w* (?:is )?clean|pushed|force-push\w*|with lease|fixups?|squashed|rebased|committed"
+    r"|checks? pass\w*)\b",
+    re.IGNORECASE,
+)
+_IS_CAUSE = re.compile(r"\b(?:because|since|due to|caused|root cause)\b|, so \w", re.IGNORECASE)
+_IS_PURPOSE = re.compile(
+    r"(?:the )?(?:goal|aim|purpose|idea|fix|solution|approach|intent)"
+    r"(?: here)?(?: is| was|:| —| –) ",
+    re.IGNORECASE,
+)
+_IS_PAST = re.compile(r"\b(?:was|were|had|did)\b", re.IGNORECASE)
+_HASH = re.compile(r"`?[0-9a-f]{7,40}`?\b")
+_LABEL = re.compile(rf"((?:[^:;.!?]|\.(?=\S)){{1,{LONGEST_LABEL}}}?)(?::| [—–-]) (?=\S)")
+_HAS_NAME = re.compile(r"[`./_]|\(\)|[a-z][A-Z]")
 
 
 def says_what_was_done(title: str) -> bool:

@@ -62,7 +62,7 @@ TitleSource = Literal[
 ]  # fmt: skip
 SOURCES: tuple[TitleSource, ...] = get_args(TitleSource)
 # Written to be read alone; and what was said to somebody who knew the rest.
-OF_REPOSITORY: tuple[TitleSource, ...] = ("commit", "pull request")  # written to be read alone
+OF_REPOSITORY: tuple[TitleSource, ...] = ("commit", "pull request")
 TITLES: tuple[TitleSource, ...] = (*OF_REPOSITORY, "request heading", "plan heading")
 SPOKEN: tuple[TitleSource, ...] = (
     "final", "request", "statement", "report", "final heading", "emphasis", "announcement",
