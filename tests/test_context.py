@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from claude_mem.hook.private_text import NAMES
 from claude_mem.recall.context import build_context
-from claude_mem.recall.handover.line_text import is_clear
+from claude_mem.recall.handover.statements import is_clear
 from claude_mem.recall.tokens import estimate_tokens, utf16_units
 from claude_mem.store import StoreReader
 from claude_mem.types import Distillate, Observation, Project, Summary

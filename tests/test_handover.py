@@ -8,7 +8,7 @@ from claude_mem.intake.working_directory import read_rule_files
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.revision import revise_draft
 from claude_mem.recall.context import build_context
-from claude_mem.recall.handover.line_text import says_what_was_done
+from claude_mem.recall.handover.statements import says_what_was_done
 from claude_mem.redaction import Redactor
 from claude_mem.types import (
     CommandRun,

@@ -6,7 +6,7 @@ import pytest
 
 from claude_mem.intake.working_directory import current_branch
 from claude_mem.recall.context import build_context
-from claude_mem.recall.handover.line_text import (
+from claude_mem.recall.handover.statements import (
     is_cosmetic,
     says_what_was_done,
     without_replaced,

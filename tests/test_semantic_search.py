@@ -13,6 +13,7 @@ from claude_mem.errors import BadInput, EmbedderError, NotFound
 from claude_mem.index import indexing
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.vectors import lazy_index
+from claude_mem.index.vectors.document_vectors import embed_some
 from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.parsed_query import parse_query
@@ -41,7 +42,7 @@ def library(story: Story) -> Story:
 
 
 def fill(story: Story, index: SemanticIndex) -> None:
-    while index.embed_some(story.store):
+    while embed_some(index, story.store):
         pass
 
 
@@ -254,7 +255,7 @@ def test_duplicates_do_not_depend_on_the_size_of_a_chunk(story: Story, chunk: in
     for number in range(4):
         remember(story, "The login loops", session=f"s{number}")
     index = new_index()
-    while index.embed_some(story.store, chunk):
+    while embed_some(index, story.store, chunk):
         pass
     assert duplicates(story) == [(a, b) for a in range(1, 5) for b in range(a + 1, 5)]
     (row,) = look(story, "login", semantic_index=index).rows
@@ -353,7 +354,7 @@ def test_every_document_gets_a_vector_and_no_second_one(library: Story) -> None:
     assert models(library) == ["concepts"] * 3
     assert [embedder.encoded.count(title) for title in (REDIRECT, TABLE, GULLS)] == [2, 2, 2]
     assert index.progress(library.store) == (6, 6)  # an observation and its turn
-    assert index.embed_some(library.store) == 0
+    assert embed_some(index, library.store) == 0
 
 
 @pytest.mark.parametrize("filled", [True, False])
@@ -398,7 +399,7 @@ def test_what_another_process_writes_is_found(library: Story) -> None:
         other.write(
             lambda c: c.execute("DELETE FROM sdk_sessions WHERE id = ?", [session])
         ).result()
-        while new_index().embed_some(other):
+        while embed_some(new_index(), other):
             pass
     assert titles(library, "signin circle", semantic_index=index) == []
 
@@ -415,7 +416,7 @@ def test_a_memory_that_changes_while_it_is_read_keeps_no_vector_of_its_old_text(
             return vectors
 
     index = new_index(Slow())
-    assert index.embed_some(library.store, chunk=10) == 6
+    assert embed_some(index, library.store, chunk=10) == 6
     assert models(library) == [None, "concepts", "concepts"]
 
 
@@ -435,7 +436,7 @@ def test_vectors_that_were_made_for_an_index_that_is_gone_are_dropped(library: S
             indexing.rebuild(library.store)
             return super().encode(texts)
 
-    new_index(Rebuilding()).embed_some(library.store)
+    embed_some(new_index(Rebuilding()), library.store)
     assert models(library) == [None] * 3
 
 
@@ -447,7 +448,7 @@ def test_with_another_model_only_its_own_vectors_count(library: Story) -> None:
     fill(library, old)
     assert titles(library, "signin circle", semantic_index=new) == []
     assert new.progress(library.store) == (0, 6)
-    assert new.embed_some(library.store, chunk=2) == 2
+    assert embed_some(new, library.store, chunk=2) == 2
     assert new.progress(library.store) == (2, 6)
     assert old.progress(library.store) == (4, 6)
     fill(library, new)

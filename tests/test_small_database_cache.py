@@ -9,6 +9,7 @@ import pytest
 from claude_mem.index import indexing, small_database_cache
 from claude_mem.index.text.documents import MOST_PASSAGES
 from claude_mem.index.text.filters import NO_FILTERS, Filters
+from claude_mem.index.vectors.document_vectors import embed_some
 from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.search import SearchResult
 from claude_mem.store.forgetting import Selection
@@ -30,7 +31,7 @@ def library(story: Story) -> Story:
 
 
 def embed(story: Story, index: SemanticIndex) -> None:
-    while index.embed_some(story.store):
+    while embed_some(index, story.store):
         pass
 
 

@@ -10,6 +10,7 @@ import pytest
 from claude_mem.index.text import term_counts as counts
 from claude_mem.index.text.passage_queries import passage_count
 from claude_mem.index.text.term_counts import COMMON, read_ahead, should_read_ahead, term_counts
+from claude_mem.index.vectors.document_vectors import embed_some
 from tests.embedders import new_index
 from tests.remembering import remember, titles
 from tests.story import Story
@@ -80,7 +81,7 @@ def test_a_search_of_a_large_memory_counts_common_words_in_the_background(
 ) -> None:
     remember(story, "The lamp blinks twice", "Its relay closes twice.")
     index = new_index()
-    while index.embed_some(story.store):
+    while embed_some(index, story.store):
         pass
     monkeypatch.setattr(counts, "LARGE", 0)
     assert titles(story, "lamp", semantic_index=index) == ["The lamp blinks twice"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from claude_mem.index.text.filters import Filters
 from claude_mem.index.vectors import blocks, vector_search
+from claude_mem.index.vectors.document_vectors import embed_some
 from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.related import RelatedQuery, related
@@ -36,7 +37,7 @@ def library(story: Story) -> Story:
 
 
 def fill(story: Story, index: SemanticIndex) -> None:
-    while index.embed_some(story.store):
+    while embed_some(index, story.store):
         pass
 
 

@@ -20,6 +20,7 @@ from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.index.text import passage_queries
 from claude_mem.index.vectors.blocks import QueryVector, Similarities, quantise
 from claude_mem.index.vectors.chroma import COLLECTIONS, ChromaCollection, ChromaVectors
+from claude_mem.index.vectors.document_vectors import embed_some
 from claude_mem.index.vectors.lazy_index import READ_AHEAD, SemanticIndex, open_semantic_index
 from claude_mem.index.vectors.vector_backend import VectorBackend
 from claude_mem.index.vectors.vector_search import LocalScan, VectorCache
@@ -73,7 +74,7 @@ class LocalVectors:
             return add_turn(connection, project_id(connection, project), f"{project}-{name}", text)
 
         self.turns[project, name] = self.store.write(work).result()
-        while self.index.embed_some(self.store):
+        while embed_some(self.index, self.store):
             pass
 
     def remove(self, project: str, name: str) -> None:

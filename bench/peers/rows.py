@@ -17,6 +17,7 @@ from pathlib import Path
 from bench.memories import OBSERVATIONS_PER_TURN, TURNS_PER_SESSION, Row, insert, session_row
 from bench.turns import vocabulary
 from claude_mem.index import indexing
+from claude_mem.index.vectors.document_vectors import embed_some
 from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store
@@ -113,7 +114,7 @@ def _add_turn(
 def index_all(store: Store, semantic_index: SemanticIndex | None) -> None:
     """As the worker does in the background, merged as after its housekeeping."""
     indexing.rebuild(store)
-    while semantic_index is not None and semantic_index.embed_some(store):
+    while semantic_index is not None and embed_some(semantic_index, store):
         pass
     store.write(indexing.tidy).result()
     if not indexing.pack(store):

@@ -15,6 +15,7 @@ from claude_mem.cli.team_recall import has_joined, timeline_of_team
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import indexing
+from claude_mem.index.vectors.document_vectors import embed_some
 from claude_mem.index.vectors.lazy_index import open_semantic_index
 from claude_mem.recall.formatting import (
     Show,
@@ -251,7 +252,7 @@ def reindex(settings: Settings) -> None:
     with open_store_for_import(settings) as store:
         click.echo(f"Indexed {pluralize(indexing.rebuild(store), 'memory')}.")
         semantic_index = open_semantic_index(settings)
-        while semantic_index is not None and semantic_index.embed_some(store):
+        while semantic_index is not None and embed_some(semantic_index, store):
             pass
 
 

@@ -12,7 +12,13 @@ from typing import cast
 from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, escape_fences, fenced
 from claude_mem.recall.handover import what_holds
 from claude_mem.recall.handover.digests import Habits, SessionDigest, digest_sessions, habits_of
-from claude_mem.recall.handover.line_text import (
+from claude_mem.recall.handover.session_lines import (
+    earlier_sessions,
+    goal_of,
+    results_of,
+    where_it_stands,
+)
+from claude_mem.recall.handover.statements import (
     SAME_STATEMENT,
     Line,
     day_of,
@@ -22,12 +28,6 @@ from claude_mem.recall.handover.line_text import (
     is_clear,
     long_words,
     without_facts,
-)
-from claude_mem.recall.handover.session_lines import (
-    earlier_sessions,
-    goal_of,
-    results_of,
-    where_it_stands,
 )
 from claude_mem.recall.tokens import tokens_of_bytes, utf16_units
 from claude_mem.store import StoreReader

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from claude_mem.recall.fence import OUTSIDE_MARK, escape_fences, fenced
-from claude_mem.recall.handover.line_text import (
+from claude_mem.recall.handover.statements import (
     SAME_STATEMENT,
     first_sentences,
     is_about,

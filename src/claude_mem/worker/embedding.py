@@ -12,6 +12,7 @@ import os
 from claude_mem.config import Layout
 from claude_mem.errors import EmbedderError
 from claude_mem.hook import trouble
+from claude_mem.index.vectors.document_vectors import embed_some
 from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
@@ -71,7 +72,7 @@ class Embedding:
         try:
             # Two models that fill the same table would replace each other's vectors for ever.
             while index is self.index:
-                count = await asyncio.to_thread(index.embed_some, self._store)
+                count = await asyncio.to_thread(embed_some, index, self._store)
                 if not count:
                     break
                 total += count

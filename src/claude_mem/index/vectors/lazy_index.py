@@ -1,9 +1,8 @@
-"""The semantic index: loads what compares texts by their meaning (`LoadedIndex`) on first use, and
-embeds the memories that wait for a vector.
+"""The semantic index: loads what compares texts by their meaning (`LoadedIndex`) on first use.
 
 Loading brings numpy and the model, some tens of megabytes. Before that, and after
 `release_if_idle`, it costs nothing; so writing a memory only marks it in `vector_table`, and its
-vector is made here, later.
+vector is made later (`document_vectors`).
 """
 
 import logging
@@ -19,11 +18,9 @@ from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.small_database_cache import SmallDatabaseCache
-from claude_mem.index.text import passage_writing
-from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
-from claude_mem.index.vectors import duplicates, vector_table
+from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.vector_table import TableState, read_state
-from claude_mem.store import Store, StoreReader
+from claude_mem.store import StoreReader
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Open, open_reader
 from claude_mem.store.read_cache import read_once
@@ -37,7 +34,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("claude_mem.vectors")
 
-CHUNK = 256
 READ_AHEAD = 500  # waiting documents that a search may embed by itself
 LARGE_MEMORY = 100_000  # turns
 LOAD_AFTER = 0.2  # seconds: the search that asked for it would wait for the imports
@@ -184,53 +180,6 @@ class SemanticIndex:
         """Waits for what is read in the background: vectors of large projects, a small database."""
         self.load().cache.wait_until_loaded()
 
-    def embed_some(self, store: Store, chunk: int = CHUNK) -> int:
-        """Embeds a chunk of the waiting documents and links duplicates; how many there were."""
-        batch = store.read(lambda connection: self._embed(connection, chunk))
-        if batch.waiting:
-            store.write(lambda connection: self._store(connection, batch)).result()
-        return len(batch.waiting)
-
-    def _embed(self, connection: sqlite3.Connection, chunk: int) -> "_Batch":
-        loaded = self.load()
-        model, cache, similar_words = loaded.embedder, loaded.cache, loaded.similar_words
-        generation = indexing.generation(connection)
-        number = vector_table.number_of(connection, model.id, model.dimension)
-        waiting = vector_table.waiting(connection, number, chunk)
-        documents = load(connection, [row.document for row in waiting])
-        rows = cache.embed(documents)
-        vectors = {d.id: passages.tobytes() for d, passages in zip(documents, rows, strict=True)}
-        pieces = {
-            memory_id_of(d.id): [similar_words.pieces(passage.text) for passage in d.passages]
-            for d in documents
-            if d.passages
-        }
-        candidates = [at for at, d in enumerate(documents) if duplicates.may_have_duplicates(d.id)]
-        similar, revision = loaded.vector_search.similar_pairs(
-            connection,
-            [documents[at] for at in candidates],
-            [rows[at][0] for at in candidates],
-            duplicates.MIN_COSINE,
-            duplicates.MAX_CANDIDATES,
-        )
-        pairs = _duplicate_pairs(connection, similar)
-        return _Batch(generation, waiting, vectors, pairs, revision, pieces)
-
-    def _store(self, connection: sqlite3.Connection, batch: "_Batch") -> None:
-        """Unless the index was rebuilt, and only for texts that have not changed since."""
-        if indexing.generation(connection) != batch.generation:
-            return
-        model = self.load().embedder
-        number = vector_table.register(connection, model.id, model.dimension)
-        filled = [(row, batch.vectors.get(row.document)) for row in batch.waiting]
-        unchanged = vector_table.fill(connection, number, filled)
-        for turn, pieces in batch.pieces.items():
-            if document_id(TURN, turn) in unchanged:
-                passage_writing.set_pieces(connection, turn, pieces)
-        compared = {document for pair in batch.duplicates for document in pair}
-        unchanged |= vector_table.unchanged(connection, compared, batch.compared_revision)
-        duplicates.link(connection, [p for p in batch.duplicates if unchanged.issuperset(p)])
-
 
 class LoadedIndex(NamedTuple):
     """What searches use of it, each by itself."""
@@ -243,32 +192,8 @@ class LoadedIndex(NamedTuple):
     small_database: SmallDatabaseCache  # as current as the vectors in the cache
 
 
-class _Batch(NamedTuple):
-    generation: int
-    waiting: list[vector_table.Waiting]
-    vectors: dict[int, bytes]  # by document
-    duplicates: list[tuple[int, int]]
-    compared_revision: int  # of the vectors that they were compared with
-    pieces: dict[int, list[bytes]]  # by turn, of its passages
-
-
 @read_once
 def _count_turns(connection: sqlite3.Connection) -> int:
     """At most; without reading them."""
     count: int = connection.execute("SELECT coalesce(max(id), 0) FROM indexed_turns").fetchone()[0]
     return count
-
-
-def _duplicate_pairs(
-    connection: sqlite3.Connection, pairs: list[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    ids = list({document for pair in pairs for document in pair})
-    documents = {document.id: document for document in load(connection, ids)}
-    return [
-        (first, second)
-        for first, second in pairs
-        if duplicates.may_have_duplicates(second)
-        and first in documents
-        and second in documents
-        and duplicates.are_duplicates(documents[first], documents[second])
-    ]

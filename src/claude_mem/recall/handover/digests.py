@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from claude_mem.recall.handover.line_text import (
+from claude_mem.recall.handover.statements import (
     LOCAL,
     id_of,
     is_about,

@@ -18,7 +18,7 @@ from claude_mem.recall.handover.digests import (
     plain_path,
     with_paths,
 )
-from claude_mem.recall.handover.line_text import (
+from claude_mem.recall.handover.statements import (
     LOCAL,
     Line,
     as_done,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from claude_mem.recall.handover.digests import is_in_project
-from claude_mem.recall.handover.line_text import (
+from claude_mem.recall.handover.statements import (
     LOCAL,
     Line,
     day_of,

@@ -4,7 +4,7 @@ does it". Only for comparing (`supersession`)."""
 import re
 from functools import lru_cache
 
-from claude_mem.store.fact_comparison.statements import read_wording
+from claude_mem.store.fact_comparison.parsed_statement import read_wording
 
 _BREAK = re.compile(
     r"[,;.!?]\s+|\s[-–—]+\s"

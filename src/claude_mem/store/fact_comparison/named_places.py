@@ -2,7 +2,7 @@
 
 import re
 
-from claude_mem.store.fact_comparison.statements import canonical, read_wording
+from claude_mem.store.fact_comparison.parsed_statement import canonical, read_wording
 
 Place = tuple[str, str]
 _GENERIC = frozenset(

@@ -11,7 +11,12 @@ from claude_mem.store.fact_comparison.asides import clauses, main_part, omits_re
 from claude_mem.store.fact_comparison.command_steps import is_replaced_by
 from claude_mem.store.fact_comparison.comparison_words import WEAK
 from claude_mem.store.fact_comparison.named_places import is_same_place
-from claude_mem.store.fact_comparison.statements import Wording, canonical, read_wording, stem_of
+from claude_mem.store.fact_comparison.parsed_statement import (
+    Wording,
+    canonical,
+    read_wording,
+    stem_of,
+)
 from claude_mem.types import Fact, ProposedFact
 
 Relation = Literal["supersedes", "same", "unrelated"]

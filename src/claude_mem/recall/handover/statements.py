@@ -1,5 +1,5 @@
-"""Lines of a context: what each shows, what the titles and sentences of a draft state, and when two
-of them say the same."""
+"""What the lines of a context state: which text of a draft states a result, a change, a cause or a
+problem, when two texts say the same, and how they are cut to a line."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
