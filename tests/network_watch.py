@@ -141,14 +141,18 @@ class NetworkWatch:
 
 def is_within(pid: int, program: Path) -> bool:
     """Whether a process is this program, or was started by it without a Python in between: the
-    real client asks git and ssh of its own accord, but its hooks are ours."""
-    while pid > 1:
-        executable = Path(f"/proc/{pid}/exe")
-        if executable.samefile(program):
-            return True
-        if executable.readlink().name.startswith("python"):
-            return False
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    real client asks git and ssh of its own accord, but its hooks are ours. False also if one of the
+    processes above it ends meanwhile: what it connects to then decides."""
+    try:
+        while pid > 1:
+            executable = Path(f"/proc/{pid}/exe")
+            if executable.samefile(program):
+                return True
+            if executable.readlink().name.startswith("python"):
+                return False
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        pass
     return False
 
 

@@ -172,6 +172,12 @@ def test_a_run_whose_tests_all_pass_fails_for_one_attempt(
     assert (done.returncode, f"connect {host}:9, by pid " in done.stdout) == (1, True)
 
 
+def test_a_process_that_ended_is_within_no_program() -> None:
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as ended:
+        pass
+    assert not is_within(ended.pid, Path(sys.executable))
+
+
 @pytest.mark.parametrize(
     ("started", "is_theirs"),
     [(["cat"], True), (["sh", "-c", "cat; :"], True),
