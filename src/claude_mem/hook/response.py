@@ -38,17 +38,21 @@ def context_line(
     caller: bytes,
 ) -> bytes:
     response = ask(data_dir, START_ROUTE, record_header + payload, START_SECONDS)
-    if response is None and not is_paused:
-        from claude_mem.hook import spooling
+    if response is not None:
+        return response
+    from claude_mem.hook import spooling, trouble
 
+    # Before a worker is started, whose imports would delay these.
+    context = _rendered(data_dir, project_dir, payload)
+    if not is_paused:
         is_cold = not spooling.has_worker(data_dir)
         spooling.wake_or_start(data_dir)
         if is_cold and _may_be_known(data_dir, project_dir, payload):
             response = _ask_new_worker(data_dir, record_header + payload)
-    if response is not None:
-        return response
-    context = _rendered(data_dir, project_dir, payload)
-    return answer_line(caller, b"SessionStart", context, _message(data_dir, is_paused))
+            if response is not None:
+                return response
+    message = _message(trouble.take(data_dir), is_paused)
+    return answer_line(caller, b"SessionStart", context, message)
 
 
 def answer_line(dialect: bytes, event: bytes, context: bytes, message: bytes) -> bytes:
@@ -104,12 +108,9 @@ def _rendered(data_dir: bytes, project_dir: bytes, payload: bytes) -> bytes:
     return rendered if rendered[:1] == rendered[-1:] == b'"' and len(rendered) > 2 else b""
 
 
-def _message(data_dir: bytes, is_paused: bool) -> bytes:
-    from claude_mem.hook import trouble
-
-    message = trouble.take(data_dir)
-    if message:
-        return b'"claude-mem: %s (for details: claude-mem doctor)"' % message
+def _message(reported: bytes, is_paused: bool) -> bytes:
+    if reported:
+        return b'"claude-mem: %s (for details: claude-mem doctor)"' % reported
     return b'"claude-mem: %s"' % PAUSED if is_paused else b""
 
 

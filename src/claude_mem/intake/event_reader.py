@@ -381,11 +381,6 @@ def _prompt(prompt: str) -> Iterator[RecordPart]:
     yield from _part("prompt", "user", typed)
 
 
-def _between(text: str, begin: str, end: str) -> str:
-    """Empty where the first is missing; up to the end of the text where the second is."""
-    return text.partition(begin)[2].partition(end)[0]
-
-
 def _part(kind: RecordKind, speaker: Speaker, text: Json) -> Iterator[RecordPart]:
     if isinstance(text, str) and (stripped := text.strip()):
         yield RecordPart(kind, speaker, _cut_in_middle(stripped))
@@ -475,7 +470,7 @@ def _compaction(payload: Payload) -> Iterator[RecordPart]:
 
 def _bare_summary(text: str) -> str:
     """The same from a hook, which gets the model's reply, and from a transcript."""
-    if summary := _between(text, "<summary>", "</summary>"):
+    if summary := tag_content(text, "summary"):
         return summary
     if not text.startswith(_CONTINUED):
         return text

@@ -39,6 +39,7 @@ from claude_mem.observer.local.titles.signs import (
     without_label,
 )
 from claude_mem.observer.local.titles.wording import (
+    ASIDE,
     LONGEST_TITLE,
     as_title,
     file_before,
@@ -115,7 +116,6 @@ _SENTENCE_CLAUSE_END = re.compile(
     r"|,\s+(?=(?:which|so|but|because|since|where|while|and (?:the|it|now))\b)"
 )
 _OPENS = re.compile(r"\s(?:that|which|who|whose|whether|so|to)(?:\s\S+){1,3}$")  # a clause, cut
-_ASIDE = re.compile(r"\s\([^()]{0,200}\)")
 _EDGES = " .:;,()—–-。，"
 _SENTENCE_EDGES = " .:;,—–-。，"
 _LIST_NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
@@ -296,7 +296,7 @@ def _sentence_clauses(text: str) -> Iterator[tuple[str, Cut]]:
     for sentence in sentences(bare)[:READ_SENTENCES]:
         whole = _LINES.sub("", _JOINED.sub("", sentence)).strip(_SENTENCE_EDGES)
         if count_words(whole) > MOST_OF_SENTENCE:
-            whole = _ASIDE.sub("", whole)
+            whole = ASIDE.sub("", whole)
         if count_words(whole) <= MOST_OF_SENTENCE and len(whole) >= SHORTEST:
             yield whole, "all"
         yield from _cut_clauses(whole)

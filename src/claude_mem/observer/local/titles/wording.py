@@ -69,7 +69,7 @@ _WEAK_END = (
 )
 _MAIN_CLAUSE_END = re.compile(_STRONG_END)
 _CLAUSE_END = re.compile(f"{_STRONG_END}|{_WEAK_END}")
-_ASIDE = re.compile(r"\s\([^()]{0,200}\)")
+ASIDE = re.compile(r"\s\([^()]{0,200}\)")
 _ENDS_OPEN = re.compile(
     r"(?:\b(?:the|a|an|of|to|in|on|at|for|with|and|or|from|by|is|are|was|so that|that|includes?"
     r"|including|contain(?:s|ing)?|covers?|covering|follows|following|shows?|like|as|reads|says)|[,:(])$"
@@ -170,7 +170,7 @@ def from_sentence(sentence: str, min_words: int = MIN_WORDS) -> str:
     ):
         return ""
     if len(text) > LONGEST_TITLE:
-        text = _ASIDE.sub("", text)
+        text = ASIDE.sub("", text)
     title = as_title(text) if len(text) <= LONGEST_TITLE else clause_of(text)
     return title if count_words(title) >= min_words else ""
 
