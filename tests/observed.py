@@ -227,18 +227,19 @@ def is_alive(pid: int) -> bool:
 
 
 def children() -> list[str]:
-    """Commands of the clients that this process still runs."""
+    """Commands of the clients that this process still runs, by the path of the client."""
+    client = str(bundled_client())
     commands = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
             parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            command = (entry / "cmdline").read_bytes().decode(errors="replace")
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except (OSError, ValueError):
             continue
-        if parent == os.getpid() and "claude" in command and is_alive(int(entry.name)):
-            commands.append(command)
+        if parent == os.getpid() and client in words and is_alive(int(entry.name)):
+            commands.append(" ".join(words))
     return commands
 
 
