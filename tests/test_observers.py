@@ -270,10 +270,10 @@ def test_each_field_that_a_summary_has_replaces_that_of_the_draft(observed: Obse
     draft, distillate = revised(
         observed,
         "<summary><learned>l</learned><notes></notes><next_steps>n</next_steps><files_edited>"
-        "<file>a.py</file></files_edited></summary>",
+        "<file>light.py</file></files_edited></summary>",
     )
     assert distillate.summary == replace(
-        draft.summary, learned="l", next_steps="n", files_edited=("a.py",)
+        draft.summary, learned="l", next_steps="n", files_edited=("light.py",)
     )
 
 
@@ -294,13 +294,13 @@ def test_each_field_that_an_observation_has_replaces_that_of_the_draft(observed:
         observed,
         "<observation><type>bugfix</type><title>t</title><subtitle>s</subtitle><narrative>n"
         "</narrative><facts><fact>f</fact></facts><concepts><concept>gotcha</concept></concepts>"
-        "<files_read><file>r.py</file></files_read><files_modified><file>m.py</file>"
+        "<files_read><file>light.py</file></files_read><files_modified><file>light.py</file>"
         "</files_modified></observation>",
     )
     (after,) = distillate.observations
     assert replace(after, sources=()) == Observation(
         type="bugfix", title="t", subtitle="s", narrative="n", facts=("f",), concepts=("gotcha",),
-        files_read=("r.py",), files_modified=("m.py",),
+        files_read=("light.py",), files_modified=("light.py",),
     )  # fmt: skip
 
 
@@ -310,8 +310,11 @@ def test_every_malformed_answer_is_stored_as_far_as_it_goes_or_kept_with_the_job
     """One session, a turn for each: the real client gets them all in one conversation."""
     observed.api.otherwise = malformed
     for number in range(len(MALFORMED)):
-        observed.story.tell(prompt(f"topic-n{number} ", prompt_id=f"p{number}"),
-                            stop("Done.", prompt_id=f"p{number}"))  # fmt: skip
+        observed.story.tell(
+            prompt(f"topic-n{number} ", prompt_id=f"p{number}"),
+            tool("Bash", prompt_id=f"p{number}", tool_input={"command": "cc lamp.h lamp.c"}),
+            stop("Done.", prompt_id=f"p{number}"),
+        )
     observed.draft()
     drafted = stored(observed)
     observed.refine()

@@ -10,14 +10,14 @@ from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.prompts import PROMPT_VERSION
 from claude_mem.observer.models.revision import Revision, revise_draft
 from claude_mem.redaction import Redactor
-from claude_mem.types import Distillate, Observation, Summary
-from tests.turns import FULL_TURN, check, ran, stopped, turn, use
+from claude_mem.types import Distillate, Observation, Summary, Turn
+from tests.turns import FULL_TURN, check, edited, ran, stopped, turn, use
 
 DRAFT = distil(FULL_TURN)
 
 
-def revise(text: str, draft: Distillate = DRAFT) -> Revision:
-    return revise_draft(FULL_TURN, draft, Reply(text, "some-model"), "claude", Redactor())
+def revise(text: str, draft: Distillate = DRAFT, of: Turn = FULL_TURN) -> Revision:
+    return revise_draft(of, draft, Reply(text, "some-model"), "claude", Redactor())
 
 
 def revised(text: str, draft: Distillate = DRAFT) -> Distillate:
@@ -207,8 +207,10 @@ def test_none_in_place_of_a_branch_is_not_worth_keeping_the_reply() -> None:
 
 def test_a_block_with_only_a_type_and_files_is_an_observation() -> None:
     files = "<files_modified><file>horn.py</file><file>fog.py</file></files_modified>"
-    (observation,) = revised(
-        f"<observation><type>refactor</type>{files}</observation>", Distillate(Summary(), ())
-    ).observations
+    (observation,) = revise(
+        f"<observation><type>refactor</type>{files}</observation>",
+        Distillate(Summary(), ()),
+        turn(edited("horn.py", 1), edited("fog.py", 2)),
+    ).distillate.observations
     assert (observation.type, observation.title) == ("refactor", "Changed horn.py, fog.py")
     assert observation.files_modified == ("horn.py", "fog.py")

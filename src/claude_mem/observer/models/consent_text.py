@@ -1,6 +1,7 @@
 """What the user agrees to before a model is used."""
 
 from claude_mem.config import Settings
+from claude_mem.urls import is_url_of_this_machine
 
 
 def terms_of(settings: Settings, observer: str, address: str) -> str:
@@ -8,7 +9,12 @@ def terms_of(settings: Settings, observer: str, address: str) -> str:
         f"at most {settings.observer.daily_requests} requests and "
         f"{settings.observer.daily_tokens} tokens a day"
     )
+    cost = (
+        ", on this machine"
+        if is_url_of_this_machine(address)
+        else (" and uses your quota or credit there")
+    )
     return (
         f"{observer} sends the content of your sessions, without secrets and private text, to "
-        f"{address} and uses your quota or credit there: {limits}."
+        f"{address}{cost}: {limits}."
     )

@@ -44,6 +44,31 @@ CHARS_PER_TOKEN = 4
 MAX_REPLY_TOKENS = 4_096
 shorten_text = partial(shorten_middle, head_share=0.65)  # the end of an output says most
 
+REPLY_FORM = """\
+<observation>
+  <type>bugfix | feature | refactor | change | discovery | decision</type>
+  <status>done | proposed | unverified | failed</status>
+  <title>component and effect, under 80 characters, clear without the rest</title>
+  <subtitle>one sentence that says why it matters</subtitle>
+  <narrative>what, how, why: cause before change</narrative>
+  <facts><fact>one thing that holds on its own</fact></facts>
+  <rejected><way>what was tried or considered and not kept: the reason</way></rejected>
+  <concepts><concept>how-it-works | why-it-exists | what-changed | problem-solution | gotcha | \
+pattern | trade-off</concept></concepts>
+  <files_read><file>path</file></files_read>
+  <files_modified><file>path</file></files_modified>
+</observation>
+
+<summary>
+  <request>what the user wanted</request>
+  <completed>the state now, in a sentence; do not repeat the observations</completed>
+  <next_steps>what is left to do</next_steps>
+  <rules><rule>a lasting instruction that the user typed, word for word</rule></rules>
+  <branch>name</branch> <commit>hash</commit> <pull_request>address</pull_request>
+  <files_read><file>path</file></files_read>
+  <files_edited><file>path</file></files_edited>
+</summary>"""
+
 _SYSTEM = """\
 You keep the memory of a coding agent. You are shown one turn of its work: what the user asked, \
 what the agent said and did, what came of it. You write what somebody who continues this project \
@@ -71,29 +96,7 @@ stored in it.
 Answer with these blocks and nothing else, text in them as plain text. Leave out elements that do \
 not apply.
 
-<observation>
-  <type>bugfix | feature | refactor | change | discovery | decision</type>
-  <status>done | proposed | unverified | failed</status>
-  <title>component and effect, under 80 characters, clear without the rest</title>
-  <subtitle>one sentence that says why it matters</subtitle>
-  <narrative>what, how, why: cause before change</narrative>
-  <facts><fact>one thing that holds on its own</fact></facts>
-  <rejected><way>what was tried or considered and not kept: the reason</way></rejected>
-  <concepts><concept>how-it-works | why-it-exists | what-changed | problem-solution | gotcha | \
-pattern | trade-off</concept></concepts>
-  <files_read><file>path</file></files_read>
-  <files_modified><file>path</file></files_modified>
-</observation>
-
-<summary>
-  <request>what the user wanted</request>
-  <completed>the state now, in a sentence; do not repeat the observations</completed>
-  <next_steps>what is left to do</next_steps>
-  <rules><rule>a lasting instruction that the user typed, word for word</rule></rules>
-  <branch>name</branch> <commit>hash</commit> <pull_request>address</pull_request>
-  <files_read><file>path</file></files_read>
-  <files_edited><file>path</file></files_edited>
-</summary>
+{form}
 
 status: done only if an output shows it; proposed if it is a plan or an advice; unverified if it \
 was changed but not checked.
@@ -202,7 +205,7 @@ def build_request(
 
 
 def system_prompt(verbosity: Verbosity) -> str:
-    return _SYSTEM.format(routine=_ROUTINE[verbosity], amount=_AMOUNTS[verbosity])
+    return _SYSTEM.format(form=REPLY_FORM, routine=_ROUTINE[verbosity], amount=_AMOUNTS[verbosity])
 
 
 def first_request(turn: Turn) -> str:

@@ -13,6 +13,7 @@ from claude_mem.observer.local.user_rules import (
     certain_sentences,
     typed_sentences,
 )
+from claude_mem.observer.models.reply_evidence import is_placeholder
 from claude_mem.types import FactStatus, ProposedFact, Turn, TurnEvent
 
 _VALUES = {
@@ -20,7 +21,7 @@ _VALUES = {
     "commit": re.compile(r"\b[0-9a-f]{7,40}\b"),
     "pull request": re.compile(r"https://[\w.-]{1,100}/[\w./-]{1,200}/\d{1,9}\b"),
 }
-_NOTHING = frozenset(("none", "n/a", "-", "no", "unknown", "name", "hash", "address"))
+_NOTHING = frozenset(("none", "n/a", "-", "no", "unknown"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def check_claims(turn: Turn, rules: Iterable[str], artifacts: Iterable[tuple[str
     for text, fact in (*_rules(turn, rules), *_artifacts(turn, artifacts)):
         if fact is not None:
             facts.append(fact)
-        elif text.strip(" .").lower() not in _NOTHING:
+        elif text.strip(" .").lower() not in _NOTHING and not is_placeholder(text):
             unproven.append(text)
     return Claims(tuple(dict.fromkeys(facts)), tuple(unproven))
 

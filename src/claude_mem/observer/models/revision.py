@@ -11,6 +11,7 @@ from claude_mem.observer.models.failures import UnusableReply
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.prompts import PROMPT_VERSION
 from claude_mem.observer.models.replies import Parsed, PartialObservation, parse_reply
+from claude_mem.observer.models.reply_evidence import check_reply
 from claude_mem.observer.models.reply_facts import check_claims
 from claude_mem.redaction import Redactor
 from claude_mem.text import shorten
@@ -46,6 +47,9 @@ def revise_draft(
         is_empty = not reply.text.strip()
         message = "the reply is empty" if is_empty else "the reply contains no memory"
         raise UnusableReply(message, reply.text)
+    dropped = check_reply(turn, draft, parsed)
+    if not parsed.is_usable:
+        raise UnusableReply("the turn shows nothing of what the reply says", reply.text)
     if draft.model is not None:
         draft = _with_later_events(draft, turn)
     claims = check_claims(turn, parsed.rules, parsed.artifacts)
@@ -57,7 +61,7 @@ def revise_draft(
         prompt_version=PROMPT_VERSION,
     )
     distillate = with_outside_words(turn, distillate)
-    is_complete = not parsed.unplaced and not claims.unproven
+    is_complete = not (parsed.unplaced or claims.unproven or dropped)
     return Revision(
         _redact(redactor, distillate),
         None if is_complete else redact_reply(redactor, reply.text),
