@@ -82,8 +82,12 @@ def main(arguments: list[str]) -> int:
         print(refusal_message(repository), file=sys.stderr)
         return 1
     os.umask(0o077)
-    layout.create()
-    _log_to_file(settings)
+    try:
+        layout.create()
+        _log_to_file(settings)
+    except OSError as error:  # such as a file in the place of a directory
+        trouble.report(os.fsencode(layout.root), f"worker: it cannot start: {error}")
+        return 1
     report_problems(layout, problems)
     _report_ignored(settings, ignored)
     for name in retired_settings(environ):

@@ -266,13 +266,17 @@ def _json(values: tuple[str, ...]) -> str:
 
 def find_damage(connection: sqlite3.Connection) -> str | None:
     """Of the full text, which SQLite's own checks do not look into: reads all of its words."""
-    try:
-        if is_current(connection):
-            for table in ("memory_text", "passage_text"):
-                connection.execute(f"CREATE VIRTUAL TABLE temp.{table}_words"
-                                   f" USING fts5vocab(main, {table}, instance)")  # fmt: skip
-                connection.execute(f"SELECT count(*), max(doc) FROM temp.{table}_words").fetchone()
-                connection.execute(f"DROP TABLE temp.{table}_words")
-    except sqlite3.DatabaseError as error:
-        return str(error)
+    if not is_current(connection):
+        return None  # it is being built
+    for table, rows in (("memory_text", "documents"), ("passage_text", "passages")):
+        try:
+            connection.execute(
+                f"CREATE VIRTUAL TABLE temp.all_words USING fts5vocab(main, {table}, instance)"
+            )
+            words = connection.execute("SELECT count(*), max(doc) FROM temp.all_words").fetchone()
+            connection.execute("DROP TABLE temp.all_words")
+        except sqlite3.DatabaseError as error:
+            return str(error)
+        if not words[0] and connection.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchone():
+            return f"{table} has no words"
     return None

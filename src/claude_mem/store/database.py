@@ -82,6 +82,8 @@ def prepare(path: Path, backups: Path, keep: int) -> None:
     is_new = require_own(path)
     if is_new and path.exists() and newest_first(backups):
         raise DamagedDatabase(f"{path} is empty, but there are backups of it")
+    if not is_new and not has_own_journal(path):
+        raise DamagedDatabase(f"the journal of {path} belongs to another database")
     with _report_damage(path), closing(connect(path)) as connection:
         missing = missing_migrations(connection)  # raises for a newer file before writing to it
         path.chmod(0o600)
@@ -124,6 +126,13 @@ def require_own(path: Path) -> bool:
         return True
     _check_header(head, path)
     return False
+
+
+def has_own_journal(path: Path) -> bool:
+    """SQLite reads any journal that is beside the file. Nobody may open a file for writing with
+    that of another database, which would be copied into it."""
+    with _report_damage(path), closing(connect(path, readonly=True)) as connection:
+        return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
 
 
 def _check_header(head: bytes, path: Path) -> None:

@@ -24,6 +24,7 @@ from claude_mem.store.backups import COMPRESSED, newest_first
 from claude_mem.store.database import (
     check_integrity,
     connect,
+    has_own_journal,
     is_full,
     prepare,
     require_own,
@@ -111,6 +112,8 @@ def _salvage(
     try:
         if require_own(path):
             return None  # empty
+        if not has_own_journal(path):
+            _set_journals_aside(path, _damaged_name(path))
         prepare(target, backup_dir, 0)
         salvaged = salvage(path, target, backup)
         if damage := check_integrity(target):
@@ -181,19 +184,27 @@ def opened(backup: Path) -> Iterator[Path]:
 def set_aside(path: Path, replacement: Path | None = None) -> Path:
     """Renames a damaged file and its journal, and puts the replacement in its place. Returns the
     new name."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    aside = path.with_name(f"{path.name}.damaged-{stamp}")
+    aside = _damaged_name(path)
     # A process that finds no file makes an empty database: the damaged one stays until the end.
     if replacement is None or not _linked(path, aside):
         path.replace(aside)
-    for suffix in _JOURNALS:
-        journal = path.with_name(path.name + suffix)
-        if journal.exists():
-            journal.replace(aside.with_name(aside.name + suffix))
+    _set_journals_aside(path, aside)
     reach(b"recovery.before_replace")
     if replacement is not None:
         replacement.replace(path)
     return aside
+
+
+def _damaged_name(path: Path) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    return path.with_name(f"{path.name}.damaged-{stamp}")
+
+
+def _set_journals_aside(path: Path, aside: Path) -> None:
+    for suffix in _JOURNALS:
+        journal = path.with_name(path.name + suffix)
+        if journal.exists():
+            journal.replace(aside.with_name(aside.name + suffix))
 
 
 def delete_copies(database: Path) -> None:

@@ -57,6 +57,8 @@ def salvage(damaged: Path, target: Path, backup: Path | None) -> Salvaged:
         result, gaps = Salvaged(), dict[str, list[Gap]]()
         tables = _tables(copy)
         for table in tables:
+            copy.execute(f"DELETE FROM {table.name}")  # what the migrations inserted
+        for table in tables:
             if table_gaps := _copy_table(source, copy, table):
                 gaps[table.name] = table_gaps
                 result.damaged_tables.add(table.name)
