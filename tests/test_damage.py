@@ -369,7 +369,6 @@ JSON_VALUES = {
     "observations": ("facts", "concepts", "files_read", "files_modified"),
     "session_summaries": ("files_read", "files_edited", "commands", "faults", "open_steps"),
     "turn_records": ("parts",),
-    "fact_sources": ("events",),
 }
 
 
@@ -554,6 +553,7 @@ def test_a_full_disk_is_named_and_events_are_recorded_when_there_is_space(
     home: Home, small_disk: Path
 ) -> None:
     record(home, "before")
+    wait_until(lambda: distilled(home), "memories")
     ballast = fill(small_disk)
     saved = home.command("remember", "the harbour is closed")
     assert saved.returncode == 1 and "the disk is full" in saved.stderr, saved.stderr

@@ -85,6 +85,8 @@ def source_text(parts: Sequence[RecordPart], source: int) -> str:
     """Of a part of a record, or of its notes."""
     if source == NOTES_SOURCE:
         return "\n".join(dict.fromkeys(part.text for part in parts if part.kind in NOTES))
+    if -1 - source >= len(parts):
+        return ""  # the record is damaged
     part = parts[-1 - source]
     return _shorten(part.text, _LIMITS.get(part.kind, _DEFAULT_LIMIT))
 
