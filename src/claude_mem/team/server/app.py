@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("claude_mem.team")
 
-Work = Callable[["handlers.Call"], Json | Response]
+Work = Callable[["handlers.Call"], "Json | Response"]
 JOIN_BODY = 10_000
 # Within which a request must have arrived and its response been taken.
 REQUEST_SECONDS, EXPORT_REQUEST_SECONDS = 300.0, 3600.0

@@ -241,7 +241,7 @@ def export(call: Call) -> Response:
         selected = projects.select_projects(connection, key=_key(call.body))
     slot = call.exports.take(call.person)
     try:
-        file = slot.enter_context(TemporaryFile())
+        file = slot.enter_context(TemporaryFile())  # noqa: SIM115
         with (
             call.exports.reading(),
             call.database.transaction(call.person, is_snapshot=True) as connection,
