@@ -145,6 +145,20 @@ def test_ten_damaged_pages_cost_no_more_than_their_rows(
     assert_survived(damaged, remembered.backed_up, "damaged")
 
 
+def damage_roots(database: Path, *tables: str) -> None:
+    """The first page of each of these tables, so that none of their rows can be read."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        marks = ", ".join("?" * len(tables))
+        roots = connection.execute(
+            f"SELECT rootpage FROM sqlite_master WHERE name IN ({marks})", tables
+        ).fetchall()
+    with database.open("r+b") as file:
+        for (root,) in roots:
+            file.seek((root - 1) * PAGE)
+            file.write(b"\xa5" * PAGE)
+
+
 def test_one_damaged_page_of_texts_costs_only_rows_that_no_backup_has(
     damaged: Home, remembered: Remembered
 ) -> None:
@@ -153,17 +167,24 @@ def test_one_damaged_page_of_texts_costs_only_rows_that_no_backup_has(
         table: damaged.column(f"SELECT * FROM {table}")
         for table in ("observations", "session_summaries")
     }
-    with closing(sqlite3.connect(damaged.layout.database)) as connection:
-        (root,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'user_prompts'"
-        ).fetchone()
-        connection.execute("PRAGMA journal_mode = DELETE")
-    with damaged.layout.database.open("r+b") as file:
-        file.seek((root - 1) * PAGE)
-        file.write(b"\xa5" * PAGE)
+    damage_roots(damaged.layout.database, "user_prompts")
     assert_survived(damaged, remembered.backed_up, "user_prompts")
     for table in before:
         assert set(before[table]) <= set(damaged.column(f"SELECT * FROM {table}")), table
+
+
+def test_what_was_forgotten_after_the_backup_stays_forgotten(
+    damaged: Home, remembered: Remembered
+) -> None:
+    forgotten = damaged.command("forget", "--session", "session-2", "--yes")
+    assert forgotten.returncode == 0, forgotten.stderr
+    kept = prompts_in(damaged.layout.database)
+    assert kept < remembered.prompts
+    damaged.command("worker", "stop")
+    tables = ("user_prompts", "sdk_sessions", "observations", "session_summaries")
+    damage_roots(damaged.layout.database, *tables)
+    assert_survived(damaged, kept & remembered.backed_up, "damaged")
+    assert prompts_in(damaged.layout.database) & (remembered.prompts - kept) == frozenset()
 
 
 # The file
@@ -236,13 +257,7 @@ def test_backups_that_are_damaged_too_cost_only_what_cannot_be_read(
     backup.write_bytes(
         bad if bad is not None else remembered.directory.joinpath("memory.db").read_bytes()[:PAGE]
     )
-    with closing(sqlite3.connect(damaged.layout.database)) as connection:
-        (root,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'passages'"
-        ).fetchone()
-    with damaged.layout.database.open("r+b") as file:
-        file.seek((root - 1) * PAGE)
-        file.write(b"\xa5" * PAGE)
+    damage_roots(damaged.layout.database, "passages")
     assert_survived(damaged, remembered.prompts, "nothing is lost")
 
 

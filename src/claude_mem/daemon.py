@@ -50,7 +50,7 @@ from claude_mem.server.guard import Guard, ensure_token
 from claude_mem.server.port_limits import bounded_protocol, limits_for, raise_descriptor_limit
 from claude_mem.store import stored_json
 from claude_mem.store.clock import now_ms
-from claude_mem.store.database import is_damage
+from claude_mem.store.database import check_integrity, is_damage
 from claude_mem.store.store import open_or_restore
 from claude_mem.types import Json
 from claude_mem.worker.last_error import ToldErrors
@@ -120,16 +120,17 @@ def _serve_and_recover(settings: Settings, environ: Mapping[str, str], lock: Wor
         try:
             return asyncio.run(_serve(settings, environ, lock, damage))
         except Exception as error:
-            if len(damage) == MOST_RECOVERIES or not _may_be_damage(error):
+            if len(damage) == MOST_RECOVERIES or not _is_damage(error, settings.layout):
                 raise
             log.exception("the database is damaged")
             damage.append(error)
 
 
-def _may_be_damage(error: Exception) -> bool:
-    """Also a statement that the schema contradicts: a table may be missing."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return is_damage(error) or code == sqlite3.SQLITE_ERROR
+def _is_damage(error: Exception, layout: Layout) -> bool:
+    """Also a statement that the schema contradicts where a table is missing."""
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+        return check_integrity(layout.database) is not None
+    return is_damage(error)
 
 
 def _leave_session(arguments: list[str]) -> tuple[str, ...]:
@@ -188,7 +189,11 @@ async def _serve(
         log.error(restored)
         trouble.report(os.fsencode(layout.root), restored)
     load_finders()
-    worker = Worker(settings, store, environ=environ, transcripts_dir=transcripts_dir(environ))
+    try:
+        worker = Worker(settings, store, environ=environ, transcripts_dir=transcripts_dir(environ))
+    except BaseException:
+        store.close()
+        raise
     worker.open_team = _open_team
     logging.getLogger().addHandler(worker.last_error)
     damaged_values = ToldErrors(layout)

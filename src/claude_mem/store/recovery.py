@@ -57,6 +57,8 @@ class Recovery:
             action = restored or "no backup was intact, memory starts empty"
         elif not self.salvaged.damaged_tables:
             action = "all of its rows could be read, nothing is lost"
+            if count := self.salvaged.damaged_texts:
+                action = f"all of its rows could be read, {count} texts without damaged characters"
         else:
             tables = ", ".join(sorted(self.salvaged.damaged_tables))
             action = f"its rows were kept but for damaged ones of {tables}"
@@ -65,15 +67,20 @@ class Recovery:
         return f"It was kept as {self.aside.name}; {action}."
 
 
-def recover(path: Path, backup_dir: Path) -> Recovery:
+def recover(path: Path, backup_dir: Path, *, is_sound: bool = False) -> Recovery:
     """Replaces a damaged file by what can be read of it and, for what cannot, by the newest intact
-    backup. Raises NoSpaceToRestore if that does not fit on the disk."""
+    backup. Raises NoSpaceToRestore if that does not fit on the disk.
+
+    `is_sound`: SQLite's own check finds no damage. If no row has any either, the file stays, and
+    DamagedDatabase is raised: another copy would change nothing."""
     unpacked = path.with_name(path.name + _RESTORING)
     readable = path.with_name(path.name + _SALVAGING)
     _delete(readable)
     try:
         backup, no_space = _unpack_newest(backup_dir, unpacked)
         salvaged = _salvage(path, readable, unpacked if backup else None, backup_dir, no_space)
+        if is_sound and salvaged is not None and not salvaged.has_damage:
+            raise DamagedDatabase(f"no damage was found in {path}: claude-mem worker logs")
         if salvaged is not None and not (no_space and salvaged.damaged_tables):
             return Recovery(set_aside(path, readable), backup, salvaged)
         if backup is not None:

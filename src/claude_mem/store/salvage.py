@@ -5,7 +5,7 @@ out; the worker rebuilds it. No row is taken from the backup that could be read,
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,12 @@ _LEFT_OUT = ("schema_migrations", "unindexed", "unindexed_turns")
 @dataclass(slots=True)
 class Salvaged:
     damaged_tables: set[str] = field(default_factory=set)
+    damaged_texts: int = 0  # that were not UTF-8
     from_backup: int = 0
+
+    @property
+    def has_damage(self) -> bool:
+        return bool(self.damaged_tables or self.damaged_texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,16 @@ Gap = tuple[int, int]  # the rowids in between, without these two, could not be 
 def salvage(damaged: Path, target: Path, backup: Path | None) -> Salvaged:
     """`target`: an empty database of the current schema. Raises DamagedDatabase where the schema
     of the damaged one cannot be read, or is older."""
-    with closing(_open(damaged)) as source, closing(connect(target)) as copy:
+    result, gaps = Salvaged(), dict[str, list[Gap]]()
+
+    def decode(data: bytes) -> str:
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            result.damaged_texts += 1
+            return data.decode("utf-8", "replace")
+
+    with closing(_open(damaged, decode)) as source, closing(connect(target)) as copy:
         _require_current(source)
         triggers = copy.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
         statements: dict[str, str] = dict(triggers.fetchall())
@@ -54,7 +68,6 @@ def salvage(damaged: Path, target: Path, backup: Path | None) -> Salvaged:
         copy.execute("BEGIN IMMEDIATE")
         for name in statements:
             copy.execute(f"DROP TRIGGER {name}")
-        result, gaps = Salvaged(), dict[str, list[Gap]]()
         tables = _tables(copy)
         for table in tables:
             copy.execute(f"DELETE FROM {table.name}")  # what the migrations inserted
@@ -64,7 +77,7 @@ def salvage(damaged: Path, target: Path, backup: Path | None) -> Salvaged:
                 result.damaged_tables.add(table.name)
         _copy_sequences(source, copy)
         if backup is not None and gaps:
-            with closing(_open(backup)) as intact:
+            with closing(_open(backup, decode)) as intact:
                 for table in tables:
                     result.from_backup += _fill(intact, copy, table, gaps.get(table.name, []))
         for statement in _MISSING_PARENTS:
@@ -76,10 +89,10 @@ def salvage(damaged: Path, target: Path, backup: Path | None) -> Salvaged:
     return result
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, decode: Callable[[bytes], str]) -> sqlite3.Connection:
     connection = connect(path, readonly=True)
     connection.row_factory = None
-    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    connection.text_factory = decode
     return connection
 
 

@@ -517,10 +517,12 @@ def open_or_restore(
     the errors that this process met since. After the first, the index is dropped if all pages are
     sound; after the second, all rows are copied into a new file.
     """
-    message = None
+    message, is_sound = None, False
     try:
-        if (suspicious or damage) and path.exists() and (reason := check_integrity(path)):
-            raise DamagedDatabase(f"{path} is damaged: {reason}")
+        if (suspicious or damage) and path.exists():
+            if reason := check_integrity(path):
+                raise DamagedDatabase(f"{path} is damaged: {reason}")
+            is_sound = True
         if len(damage) > 1:
             raise DamagedDatabase(f"{path} is damaged: {damage[-1]}")
         if damage:
@@ -528,6 +530,6 @@ def open_or_restore(
             message = f"the search index was damaged ({damage[0]}): it is being built again"
         store = Store.open(path, backup_dir, keep_backups, lease_clock=awake_ms)
     except DamagedDatabase as error:
-        message = f"{error}. {recover(path, backup_dir).describe()}"
+        message = f"{error}. {recover(path, backup_dir, is_sound=is_sound).describe()}"
         store = Store.open(path, backup_dir, keep_backups, lease_clock=awake_ms)
     return store, message
