@@ -3,7 +3,7 @@
 import shutil
 
 from claude_mem.config import Layout
-from claude_mem.intake import spool
+from claude_mem.hook.spooling import SUFFIX
 
 LEAST_FREE = 1_000_000  # bytes, as many as the journal of one batch of events may take
 
@@ -18,6 +18,6 @@ def full_disk(layout: Layout) -> str:
 
 
 def describe_full_disk(layout: Layout) -> str:
-    waiting = len(spool.waiting(layout))
+    waiting = sum(1 for _ in layout.spool.glob(f"*{SUFFIX.decode()}"))
     events = f", {waiting} events wait in the spool" if waiting else ""
     return f"the disk is full: nothing can be stored{events}. Free space: df -h {layout.root}"
