@@ -17,7 +17,7 @@ from claude_mem.index.text.term_hashes import holds_term, places_of_term
 from claude_mem.index.text.words import grams, parts_of, searchable
 from claude_mem.recall.search import Query, search
 from claude_mem.store import Store, file_scrubbing
-from claude_mem.store.backups import INDEX_TABLES
+from claude_mem.store.index_tables import INDEX_TABLES
 from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.types import Observation, Summary
 from tests.conftest import Home

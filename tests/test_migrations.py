@@ -10,8 +10,8 @@ import pytest
 
 from claude_mem.errors import DamagedDatabase, ForeignDatabase, NewerDatabase, StoreError
 from claude_mem.store import Store, StoreReader, backups, migrations
-from claude_mem.store.backups import INDEX_TABLES
 from claude_mem.store.database import APPLICATION_ID, check_integrity, connect, prepare
+from claude_mem.store.index_tables import INDEX_TABLES
 from claude_mem.store.migrations import MIGRATIONS, Migration, applied_names
 from claude_mem.store.sessions import register_memory_session
 from claude_mem.store.store import open_or_restore

@@ -15,9 +15,10 @@ import logging
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from logging.handlers import RotatingFileHandler
 
@@ -47,9 +48,12 @@ from claude_mem.redaction import load_finders
 from claude_mem.server.app import create_app
 from claude_mem.server.guard import Guard, ensure_token
 from claude_mem.server.port_limits import bounded_protocol, limits_for, raise_descriptor_limit
+from claude_mem.store import stored_json
 from claude_mem.store.clock import now_ms
+from claude_mem.store.database import check_integrity, is_damage
 from claude_mem.store.store import open_or_restore
 from claude_mem.types import Json
+from claude_mem.worker.last_error import ToldErrors
 from claude_mem.worker.lock import WorkerLock
 from claude_mem.worker.worker import Worker, report_problems
 
@@ -59,6 +63,7 @@ gc.enable()
 log = logging.getLogger("claude_mem.daemon")
 
 PORTS_TRIED = 20
+MOST_RECOVERIES = 3  # of the database, by one process
 LOCK_CHECK_SECONDS = 30.0
 SHUTDOWN_SECONDS = 4.0
 SWITCH_SECONDS = 0.001  # between threads
@@ -77,8 +82,12 @@ def main(arguments: list[str]) -> int:
         print(refusal_message(repository), file=sys.stderr)
         return 1
     os.umask(0o077)
-    layout.create()
-    _log_to_file(settings)
+    try:
+        layout.create()
+        _log_to_file(settings)
+    except OSError as error:  # such as a file in the place of a directory
+        trouble.report(os.fsencode(layout.root), f"worker: it cannot start: {error}")
+        return 1
     report_problems(layout, problems)
     _report_ignored(settings, ignored)
     for name in retired_settings(environ):
@@ -88,7 +97,7 @@ def main(arguments: list[str]) -> int:
         return 0  # another worker is running
     set_aside_state(os.fsencode(layout.root))
     try:
-        retired = asyncio.run(_serve(settings, environ, lock))
+        retired = _serve_and_recover(settings, environ, lock)
     except ClaudeMemError as error:
         log.error("the worker cannot run: %s", error)
         trouble.report(os.fsencode(layout.root), f"worker: {error}")
@@ -102,6 +111,26 @@ def main(arguments: list[str]) -> int:
     if retired:
         _start_successor(layout)
     return 0
+
+
+def _serve_and_recover(settings: Settings, environ: Mapping[str, str], lock: WorkerLock) -> bool:
+    """Whatever meets damage in the database: nothing reads it again before it is repaired."""
+    damage: list[BaseException] = []
+    while True:
+        try:
+            return asyncio.run(_serve(settings, environ, lock, damage))
+        except Exception as error:
+            if len(damage) == MOST_RECOVERIES or not _is_damage(error, settings.layout):
+                raise
+            log.exception("the database is damaged")
+            damage.append(error)
+
+
+def _is_damage(error: Exception, layout: Layout) -> bool:
+    """Also a statement that the schema contradicts where a table is missing."""
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+        return check_integrity(layout.database) is not None
+    return is_damage(error)
 
 
 def _leave_session(arguments: list[str]) -> tuple[str, ...]:
@@ -139,7 +168,12 @@ def _take_lock(layout: Layout, arguments: list[str]) -> WorkerLock | None:
     return WorkerLock.acquire(layout)
 
 
-async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLock) -> bool:
+async def _serve(
+    settings: Settings,
+    environ: Mapping[str, str],
+    lock: WorkerLock,
+    damage: Sequence[BaseException] = (),
+) -> bool:
     """Returns whether it ended for a newer version."""
     layout = settings.layout
     os.chdir(layout.root)  # the socket is bound by a relative path, which always fits
@@ -148,15 +182,22 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
         layout.backups,
         settings.retention.backups,
         suspicious=layout.last_worker_state.exists(),
+        damage=damage,
     )
     layout.last_worker_state.unlink(missing_ok=True)
     if restored:
         log.error(restored)
         trouble.report(os.fsencode(layout.root), restored)
     load_finders()
-    worker = Worker(settings, store, environ=environ, transcripts_dir=transcripts_dir(environ))
+    try:
+        worker = Worker(settings, store, environ=environ, transcripts_dir=transcripts_dir(environ))
+    except BaseException:
+        store.close()
+        raise
     worker.open_team = _open_team
     logging.getLogger().addHandler(worker.last_error)
+    damaged_values = ToldErrors(layout)
+    stored_json.log.addHandler(damaged_values)
     stopping = _stop_signals()
     crash_log = layout.worker_log.open("a")
     worker.watchdog.start(crash_log)
@@ -186,6 +227,8 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
         await worker.refiner.close()  # also if the loop failed: no client outlives the worker
         await asyncio.to_thread(store.close)
         crash_log.close()
+        logging.getLogger().removeHandler(worker.last_error)
+        stored_json.log.removeHandler(damaged_values)
         log.info("stopped")
 
 

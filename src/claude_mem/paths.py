@@ -10,6 +10,7 @@ SPOOL = b"spool"
 REJECTED = b"spool/rejected"
 SET_ASIDE = b"spool/set-aside"
 INTAKE_MARK = b"intake.mark"  # the record that is being processed
+UNDELETABLE = b"undeletable.json"
 INTAKE_SUSPECTS = b"intake.suspects"  # records whose worker died, and how often
 CONTEXTS = b"contexts"
 LOGS = b"logs"

@@ -25,7 +25,8 @@ def status(settings: Settings, as_json: bool) -> None:
     with open_reader(settings) as store:
         observer = describe(settings, os.environ, store, now_ms())
         index = open_semantic_index(settings)
-        report = status_report(settings, store, worker, observer, index)
+        obstacle = running.get("obstacle") if running else ""
+        report = status_report(settings, store, worker, observer, index, obstacle)
     if as_json:
         print_json(report)
     else:

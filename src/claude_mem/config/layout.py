@@ -17,7 +17,7 @@ _OWN_NAMES = frozenset(
         paths.ENVIRONMENT,
         paths.ACTIVITY_FLAG, paths.OBSERVER, paths.AGREED, paths.INTAKE_MARK,
         paths.LOST, paths.PAUSED,
-        paths.INTAKE_SUSPECTS, paths.HINTS, paths.FILE_HINTS, paths.TEAM,
+        paths.INTAKE_SUSPECTS, paths.UNDELETABLE, paths.HINTS, paths.FILE_HINTS, paths.TEAM,
         b"plugin", b"installed.json", b".trouble.told", b".launcher-told",
     )
 )  # fmt: skip
@@ -52,6 +52,10 @@ class Layout:
     @property
     def intake_suspects(self) -> Path:
         return self.at(paths.INTAKE_SUSPECTS)
+
+    @property
+    def undeletable(self) -> Path:
+        return self.at(paths.UNDELETABLE)
 
     @property
     def paused(self) -> Path:

@@ -24,8 +24,9 @@ from claude_mem.index.text.documents import (
 from claude_mem.index.text.passage_writing import PassagesDiffer
 from claude_mem.index.text.words import TOKENIZER, searchable
 from claude_mem.index.vectors import duplicates, vector_table
-from claude_mem.store import Store
+from claude_mem.store import Store, index_tables
 from claude_mem.store.read_cache import read_once
+from claude_mem.store.stored_json import parse_stored
 
 log = logging.getLogger("claude_mem.index")
 
@@ -68,6 +69,8 @@ _NAMES = ("memory_text", "documents", "index_version", *passage_writing.NAMES, *
 _SELECT_VERSION = "SELECT version FROM index_version" + "".join(
     f" UNION ALL SELECT NULL FROM {name} WHERE FALSE" for name in _NAMES
 )
+# Of full text that is damaged, or without a table of its own; a damaged page has another code.
+_BROKEN = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_ERROR)
 _SOURCES = {
     "observation": "observations",
     "summary": "session_summaries",
@@ -88,7 +91,25 @@ def refresh(connection: sqlite3.Connection) -> int:
     """Indexes the newest marked documents; how many are still marked.
 
     With `store.run_before_commit(refresh)` each write of a store is indexed as it is committed.
+    An index that is broken is built again.
     """
+    connection.execute("SAVEPOINT refreshing")
+    try:
+        remaining = _refresh(connection)
+    except (PassagesDiffer, sqlite3.DatabaseError) as error:
+        connection.execute("ROLLBACK TO refreshing")
+        code = getattr(error, "sqlite_errorcode", None)
+        if isinstance(error, sqlite3.DatabaseError) and code not in _BROKEN:
+            raise
+        log.warning("rebuilding the index: %s", error)
+        _recreate(connection)
+        remaining = _refresh(connection)
+    finally:
+        connection.execute("RELEASE refreshing")
+    return remaining
+
+
+def _refresh(connection: sqlite3.Connection) -> int:
     if not is_current(connection):
         _recreate(connection)
     marked = connection.execute(
@@ -97,12 +118,7 @@ def refresh(connection: sqlite3.Connection) -> int:
     if not marked:
         return 0
     documents = [row[0] for row in marked]
-    try:
-        _delete(connection, documents)
-    except PassagesDiffer as error:
-        log.warning("rebuilding the index: %s", error)
-        _recreate(connection)
-        return refresh(connection)
+    _delete(connection, documents)
     # In ascending order: FTS5 flushes its buffer whenever a rowid is less than the previous one.
     present = load(connection, documents)
     present.sort(key=lambda document: text_id(document.project_id, document.id))
@@ -167,8 +183,8 @@ def is_current(connection: sqlite3.Connection) -> bool:
     """Whether the index exists and is of this version."""
     try:
         row = connection.execute(_SELECT_VERSION).fetchone()
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # a table is missing
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode in _BROKEN:  # a table is missing
             return False
         raise
     return row is not None and row[0] == VERSION
@@ -207,8 +223,7 @@ def count(connection: sqlite3.Connection, project_id: int | None = None) -> int:
 
 
 def _recreate(connection: sqlite3.Connection) -> None:
-    for table in _NAMES:
-        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    index_tables.drop(connection)
     for statement in _TABLES.split(";\n"):
         connection.execute(statement)
     connection.execute("DELETE FROM unindexed")
@@ -241,9 +256,27 @@ def _indexed(title: str, named: str | None, files: str, concepts: str) -> tuple[
     the title of the memory itself, where another one is shown."""
     return (
         searchable(title if named is None else named),
-        *(searchable("\n".join(json.loads(names))) for names in (files, concepts)),
+        *(searchable("\n".join(parse_stored(names, []))) for names in (files, concepts)),
     )
 
 
 def _json(values: tuple[str, ...]) -> str:
     return json.dumps(values, ensure_ascii=False)
+
+
+def find_damage(connection: sqlite3.Connection) -> str | None:
+    """Of the full text, which SQLite's own checks do not look into: reads all of its words."""
+    if not is_current(connection):
+        return None  # it is being built
+    for table, rows in (("memory_text", "documents"), ("passage_text", "passages")):
+        try:
+            connection.execute(
+                f"CREATE VIRTUAL TABLE temp.all_words USING fts5vocab(main, {table}, instance)"
+            )
+            words = connection.execute("SELECT count(*), max(doc) FROM temp.all_words").fetchone()
+            connection.execute("DROP TABLE temp.all_words")
+        except sqlite3.DatabaseError as error:
+            return str(error)
+        if not words[0] and connection.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchone():
+            return f"{table} has no words"
+    return None

@@ -20,18 +20,21 @@ from claude_mem.config import (
 from claude_mem.config.pausing import current_pause
 from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
 from claude_mem.hook import trouble
+from claude_mem.index import indexing
 from claude_mem.install import attachment, claude_settings, mcp_server, plugin
 from claude_mem.install.claude import Claude, find_claude
 from claude_mem.install.hooks import EVENTS
 from claude_mem.install.launcher import launcher_parts, launcher_version, write_launcher
 from claude_mem.install.other_agent_checks import check_agents
 from claude_mem.install.other_installs import find_other_installs
-from claude_mem.intake import rejected_events, spool
+from claude_mem.intake import rejected_events, spool, undeletable
 from claude_mem.server import client
 from claude_mem.store import StoreReader
+from claude_mem.store.backups import newest_first
 from claude_mem.store.clock import iso, now_ms
 from claude_mem.types import Json
 from claude_mem.versions import parse_version
+from claude_mem.worker.disk_space import full_disk
 from claude_mem.worker.lock import is_held
 from claude_mem.worker.observer_status import describe, format_spending, has_spent
 from claude_mem.worker.queue_warning import queue_warning
@@ -216,6 +219,8 @@ class Doctor:
             yield Check("data directory", "wrong", text, f"chmod u+w {layout.root}")
         else:
             yield Check("data directory", "ok", f"{layout.root}, accessible only to you")
+        if text := full_disk(layout):
+            yield Check("disk", "wrong", text, f"df -h {layout.root}")
 
     def _worker(self) -> Iterator[Check]:
         layout = self.settings.layout
@@ -241,6 +246,8 @@ class Doctor:
             yield Check("socket", "wrong", "the worker holds the lock but does not answer",
                         "claude-mem worker restart")  # fmt: skip
             return
+        if obstacle := running.get("obstacle"):
+            yield Check("recording", "wrong", str(obstacle), "claude-mem worker logs")
         if parse_version(str(worker["version"])) != parse_version(__version__):
             text = f"version {worker['version']}, but this is {__version__}"
             yield Check("worker", "warning", text, "claude-mem worker restart")
@@ -271,9 +278,14 @@ class Doctor:
         if not path.exists():
             yield Check("database", "ok", "not created yet")
             return
+        index_damage, values = None, list[str]()
         try:
+            if not path.stat().st_size and newest_first(self.settings.layout.backups):
+                raise DamagedDatabase("it is empty, but there are backups of it")
             with StoreReader.open_existing(path) as store:
-                damage = store.integrity()
+                if (damage := store.integrity()) is None:
+                    index_damage = store.read(indexing.find_damage)
+                    values = store.damaged_values()
         except (DamagedDatabase, sqlite3.DatabaseError) as error:
             damage = str(error)
         if damage:
@@ -281,6 +293,12 @@ class Doctor:
             yield Check("database", "wrong", text, "claude-mem doctor --fix", self._restore)
         else:
             yield Check("database", "ok", f"{path}, {path.stat().st_size // 1024} KB, no errors")
+        if index_damage:
+            text = f"the search index is damaged ({index_damage})"
+            yield Check("index", "wrong", text, "claude-mem reindex")
+        if values:
+            text = f"values are damaged and left out ({', '.join(values)})"
+            yield Check("values", "warning", text, "claude-mem export, and restore a backup")
 
     def _restore(self) -> None:
         """Restart as after a crash: the worker then checks the database and restores a backup."""
@@ -318,6 +336,9 @@ class Doctor:
         if aside := rejected_events.records_set_aside(layout):
             text = f"{len(aside)} events made the worker hang or die and were set aside"
             yield Check("set aside", "warning", text, f"see {layout.set_aside}")
+        if odd := undeletable.entries(layout):
+            text = f"{odd[0].name} can be neither read nor deleted and is left out"
+            yield Check("set aside", "warning", text, f"delete {odd[0]}")
         if layout.database.exists():
             yield from self._queue()
 

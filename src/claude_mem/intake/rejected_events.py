@@ -5,6 +5,7 @@ Neither holds private text or secrets, and both are bounded in number, size and 
 """
 
 import json
+import logging
 import subprocess
 import sys
 import time
@@ -17,6 +18,8 @@ from claude_mem.hook.spooling import MAX_RECORD, SUFFIX
 from claude_mem.intake.untrusted_files import UntrustedFileError, read_whole
 from claude_mem.redaction import Redactor
 
+log = logging.getLogger("claude_mem.intake")
+
 MAX_FILES = 200  # in each directory
 MAX_FILE_BYTES = 1024 * 1024
 REDACTION_SECONDS = 20.0
@@ -27,13 +30,13 @@ _CUT = "\n[cut: the payload is longer]"
 
 
 def reject(layout: Layout, path: Path, redactor: Redactor) -> None:
+    """The caller deletes the record."""
     layout.rejected.mkdir(mode=0o700, exist_ok=True)
     try:
         content = redacted_record(read_whole(path, MAX_RECORD), redactor)
     except UntrustedFileError as error:
         content = str(error).encode()
     write_private(layout.rejected / path.name, content)
-    path.unlink(missing_ok=True)
 
 
 def rejected(layout: Layout) -> list[Path]:
@@ -41,7 +44,8 @@ def rejected(layout: Layout) -> list[Path]:
 
 
 def set_aside(layout: Layout, path: Path, allow: Iterable[str]) -> None:
-    """In a process of its own, since redaction may be what hangs; if it does, only the header."""
+    """In a process of its own, since redaction may be what hangs; if it does, only the header. The
+    caller deletes the record."""
     layout.set_aside.mkdir(mode=0o700, exist_ok=True)
     target = layout.set_aside / path.name
     module = "claude_mem.intake.rejected_events"
@@ -51,7 +55,6 @@ def set_aside(layout: Layout, path: Path, allow: Iterable[str]) -> None:
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     except (subprocess.SubprocessError, OSError):
         write_private(target, _header(path))
-    path.unlink(missing_ok=True)
 
 
 def _header(path: Path) -> bytes:
@@ -87,13 +90,22 @@ def trim(layout: Layout, days: int, megabytes: int, now_s: float) -> int:
     for paths in (rejected(layout), records_set_aside(layout)):
         size = 0
         for number, path in enumerate(reversed(paths)):
-            status = path.stat()
+            status = path.lstat()
             size += status.st_size
             is_old = status.st_mtime < now_s - days * DAY_SECONDS
             if is_old or number >= MAX_FILES or size > megabytes * MEGABYTE:
-                path.unlink(missing_ok=True)
-                deleted += 1
+                deleted += delete(path)
     return deleted
+
+
+def delete(path: Path) -> bool:
+    """One that cannot be deleted must not stop the worker."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("%s cannot be deleted: %s", path, error)
+        return False
+    return True
 
 
 def abandoned(layout: Layout, before_epoch: float) -> list[Path]:

@@ -7,9 +7,9 @@ aside. A batch that the store refuses as a whole stays in the spool and is retri
 """
 
 import asyncio
+import errno
 import logging
 import os
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
 from claude_mem.hook.private_text import strip_private
 from claude_mem.hook.spooling import FORMAT, MAGIC, MAX_RECORD, SUFFIX
-from claude_mem.intake import rejected_events
+from claude_mem.intake import rejected_events, undeletable
 from claude_mem.intake.crash_mark import CrashMark
 from claude_mem.intake.event_reader import EventHeader, EventReader
 from claude_mem.intake.normalisers import NORMALISERS, normalise
@@ -30,6 +30,7 @@ from claude_mem.intake.untrusted_files import read_whole
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.json_objects import SHORT_PAYLOAD, parse_object
 from claude_mem.store import Store
+from claude_mem.store.database import is_full, is_of_file
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json
 from claude_mem.versions import parse_version
@@ -43,6 +44,8 @@ Listener = Callable[[list[tuple[Event, Recorded]]], None]
 WARN_FILES, WARN_HOURS = 5000, 24
 
 _SUFFIX = SUFFIX.decode()
+# The disk or this process may recover from it.
+_PASSING = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.ESTALE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,11 @@ def waiting(layout: Layout) -> list[Path]:
     directory = layout.spool
     try:
         with os.scandir(directory) as entries:
-            names = [entry.name for entry in entries if entry.name.endswith(_SUFFIX)]
+            names = {entry.name for entry in entries if entry.name.endswith(_SUFFIX)}
     except FileNotFoundError:
         return []
+    if names:
+        names -= undeletable.names(layout)
     return [directory / name for name in sorted(names)]
 
 
@@ -207,8 +212,12 @@ class Intake:
                 " spool/set-aside, and the other events are processed"
             )
             log.error(reason)
-            rejected_events.set_aside(self._layout, path, self._reader.redact_allow)
             trouble.report(os.fsencode(self._layout.root), reason)
+            try:
+                rejected_events.set_aside(self._layout, path, self._reader.redact_allow)
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                self._set_aside(path, error)
         if has_died:
             self._suspects = {path.name for path in waiting(self._layout)}
 
@@ -248,7 +257,10 @@ class Intake:
                 except (ValueError, RecursionError, BadInput) as error:
                     self._reject(path, error, counts)
                 except OSError as error:
-                    log.warning("cannot read %s: %s", path.name, error)
+                    if error.errno in _PASSING:
+                        log.warning("cannot read %s: %s", path.name, error)
+                    else:
+                        self._set_aside(path, error)
                 else:
                     processed.append(path)
                     batch += ((path, event) for event in events)
@@ -257,7 +269,10 @@ class Intake:
         recorded = self._record(batch, counts)
         reach(b"intake.after_commit")
         for path in processed:
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                self._set_aside(path, error)
         reach(b"intake.after_unlink")
         for _, outcome in recorded:
             counts.add(outcome)
@@ -285,17 +300,17 @@ class Intake:
         events = [event for _, event in batch]
         try:
             return list(zip(events, self._store_with_contexts(events), strict=True))
-        except sqlite3.OperationalError:
-            raise  # the disk or the file, not the events: they stay in the spool
-        except Exception:
+        except Exception as error:
+            if is_of_file(error):
+                raise  # they stay in the spool
             log.exception("a batch of %d events failed; storing them one by one", len(batch))
         recorded: list[tuple[Event, Recorded]] = []
         for path, event in batch:
             try:
                 recorded.append((event, self._store_with_contexts([event])[0]))
-            except sqlite3.OperationalError:
-                raise
             except Exception as error:
+                if is_of_file(error):
+                    raise
                 self._reject(path, error, counts)
         return recorded
 
@@ -313,7 +328,24 @@ class Intake:
         counts.rejected += 1
         reason = f"{path.name} was moved to spool/rejected: {error or type(error).__name__}"
         log.warning(reason)
-        rejected_events.reject(self._layout, path, self._reader.redactor)
+        try:
+            rejected_events.reject(self._layout, path, self._reader.redactor)
+            path.unlink(missing_ok=True)
+        except OSError as problem:
+            if is_full(problem):
+                raise
+            self._set_aside(path, problem)
+        else:
+            trouble.report(os.fsencode(self._layout.root), reason)
+
+    def _set_aside(self, path: Path, error: OSError) -> None:
+        """What can be neither read nor deleted: by its name, so that no event waits for it."""
+        reason = (
+            f"{path.name} in the spool cannot be read or deleted ({error.strerror or error}) and is"
+            f" left out from now on: delete {path}"
+        )
+        log.error(reason)
+        undeletable.add(self._layout, path)
         trouble.report(os.fsencode(self._layout.root), reason)
 
     def _notify(self, recorded: list[tuple[Event, Recorded]]) -> None:

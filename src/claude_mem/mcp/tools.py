@@ -46,9 +46,11 @@ from claude_mem.recall.search import Query, outside_words_of
 from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
+from claude_mem.store.database import is_full
 from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
 from claude_mem.worker import editing
+from claude_mem.worker.disk_space import describe_full_disk
 from claude_mem.worker.forgetting import Erased, forget
 from claude_mem.worker.saving import save_memory
 from claude_mem.worker.worker import Worker
@@ -321,8 +323,10 @@ async def _call_tool(context: Context, params: types.CallToolRequestParams) -> t
         text = await call_tool(worker, params.name, params.arguments or {}, directory)
     except ClaudeMemError as error:
         return _result(error_text(error), is_error=True)
-    except Exception:
+    except Exception as error:
         log.exception("tool %s failed", params.name[:80])
+        if is_full(error):
+            return _result(describe_full_disk(worker.settings.layout), is_error=True)
         return _result("internal error; the worker's log has the details", is_error=True)
     return _result(text)
 

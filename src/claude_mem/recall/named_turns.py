@@ -21,6 +21,7 @@ from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import pieces, stem
 from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.hint_prompt import Name
+from claude_mem.store.stored_json import parse_stored
 
 SURE, UNCHANGED = 2.0, 0.5  # factors
 MOST_TURNS = 12  # that are compared with the text of the prompt
@@ -144,7 +145,7 @@ def _edited(connection: sqlite3.Connection, name: Name, project_id: int | None) 
         turn
         for turn, files in rows
         if any(f"/{path}".replace("\\", "/").lower().endswith(f"/{wanted}")
-               for path in json.loads(files))
+               for path in parse_stored(files, []))
     }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ viewer.
 """
 
 import logging
+import sqlite3
 from collections.abc import Callable
 
 from starlette.applications import Starlette
@@ -46,10 +47,14 @@ from claude_mem.server.viewer import (
     search_pages,
     turn_pages,
 )
+from claude_mem.store.database import is_full
 from claude_mem.types import Json
+from claude_mem.worker.disk_space import describe_full_disk
 from claude_mem.worker.worker import Worker
 
 log = logging.getLogger("claude_mem.server")
+
+_NO_SPACE = 507
 
 Describe = Callable[[], dict[str, Json]]
 
@@ -106,6 +111,7 @@ def create_app(
         exception_handlers={
             ClaudeMemError: _claude_mem_error,
             HTTPException: _http_error,
+            sqlite3.OperationalError: _database_error,
             Exception: _unexpected,
         },
     )
@@ -129,6 +135,13 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     text = "no such route" if error.status_code == 404 else error.detail
     return JSONResponse({"error": text}, error.status_code, headers=error.headers)
+
+
+async def _database_error(request: Request, error: Exception) -> JSONResponse:
+    if not is_full(error):
+        return await _unexpected(request, error)
+    worker: Worker = request.app.state.worker
+    return JSONResponse({"error": describe_full_disk(worker.settings.layout)}, _NO_SPACE)
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:

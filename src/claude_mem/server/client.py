@@ -19,6 +19,7 @@ from claude_mem.hook.spooling import wake
 from claude_mem.hook.worker_start import start_worker
 from claude_mem.types import Json
 from claude_mem.versions import parse_version
+from claude_mem.worker.disk_space import full_disk
 from claude_mem.worker.lock import is_held
 
 START_SECONDS = 20.0
@@ -176,7 +177,8 @@ def _wait_until_ready(layout: Layout) -> dict[str, Json]:
         else:
             assert isinstance(stats, dict)
             return stats
-    raise WorkerError(f"the worker did not start; see {layout.worker_log}")
+    reason = full_disk(layout) or f"see {layout.worker_log}"
+    raise WorkerError(f"the worker did not start; {reason}")
 
 
 def stop(layout: Layout) -> bool:

@@ -19,7 +19,8 @@ _PORT_SHARE = 4  # of the descriptors at most a quarter; the rest is for hooks a
 @dataclass(frozen=True, slots=True)
 class PortLimits:
     connections: int = MAX_CONNECTIONS
-    request_seconds: float = REQUEST_SECONDS  # within which a request must have arrived completely
+    request_seconds: float = REQUEST_SECONDS  # within which a request must have arrived
+    limits_body: bool = True  # or only its head; then the application has to limit the rest
 
 
 def raise_descriptor_limit() -> int:
@@ -67,7 +68,9 @@ def bounded_protocol(limits: PortLimits) -> type[asyncio.Protocol]:
             """Whether a request has begun to arrive, or the first is still to come. uvicorn itself
             ends connections without a further request."""
             cycle = self.cycle
-            return cycle is None or bool(cycle.response_complete or cycle.more_body)
+            if cycle is None or cycle.response_complete:
+                return True
+            return bool(limits.limits_body and cycle.more_body)
 
         def _end(self) -> None:
             self._deadline = None

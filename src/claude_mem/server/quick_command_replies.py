@@ -10,7 +10,7 @@ from claude_mem.config import Settings
 from claude_mem.config.pausing import current_pause
 from claude_mem.hook import trouble
 from claude_mem.index.vectors.lazy_index import SemanticIndex
-from claude_mem.intake import rejected_events, spool
+from claude_mem.intake import rejected_events, spool, undeletable
 from claude_mem.recall.formatting import search_json, search_text
 from claude_mem.recall.highlighting import highlighter
 from claude_mem.recall.search import SearchResult, search
@@ -27,6 +27,7 @@ from claude_mem.text import (
     without_controls,
 )
 from claude_mem.types import Json
+from claude_mem.worker.disk_space import full_disk
 from claude_mem.worker.observer_status import format_spending, has_spent
 
 
@@ -75,16 +76,20 @@ def status_report(
     worker: Json,
     observer: dict[str, Json],
     semantic_index: SemanticIndex | None,
+    obstacle: Json = "",
 ) -> dict[str, Json]:
+    """`obstacle`: what the last cycle of the worker failed with."""
     layout = settings.layout
     paused = current_pause(layout)
     return {
         "worker": worker,
+        "obstacle": obstacle or full_disk(layout),
         "data_dir": str(layout.root),
         "spool": {
             "waiting": len(spool.waiting(layout)),
             "rejected": len(rejected_events.rejected(layout)),
-            "set_aside": len(rejected_events.records_set_aside(layout)),
+            "set_aside": len(rejected_events.records_set_aside(layout))
+            + len(undeletable.entries(layout)),
             "lost": trouble.lost_events(os.fsencode(layout.root)),
         },
         "capture": {
@@ -122,6 +127,8 @@ def status_text(report: dict[str, Json], for_terminal: bool) -> str:
         port = f", http://127.0.0.1:{worker['port']}" if worker.get("port") else ""
         running = f"running, version {worker['version']}, pid {worker['pid']}{port}"
     pairs: list[tuple[str, object]] = [("worker", running), ("data", report["data_dir"])]
+    if report["obstacle"]:
+        pairs.append(("problem", one_line(without_controls(str(report["obstacle"])))))
     pairs.append(("viewer", "claude-mem open"))
     if counts:
         observations = pluralize(counts["observations"], "observation")

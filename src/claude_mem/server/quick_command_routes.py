@@ -80,6 +80,7 @@ def _status(worker: Worker, described: Json, as_json: bool, for_terminal: bool) 
         described,
         worker.observer_status(),
         worker.semantic_index,
+        worker.obstacle,
     )
     return json_text(report, for_terminal) if as_json else status_text(report, for_terminal)
 

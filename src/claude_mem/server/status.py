@@ -81,6 +81,7 @@ async def stats(request: Request) -> JSONResponse:
         "meaning": await asyncio.to_thread(_semantic_index, worker),
         "mcp": {"loaded": endpoint.is_loaded},
         "cycles": worker.cycles,
+        "obstacle": worker.obstacle,
     })  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from claude_mem.errors import BackupCancelled, DamagedDatabase
 from claude_mem.hook.kill_points import reach
+from claude_mem.store import index_tables
 
 _NAMES = "memory-*"
 COMPRESSED = ".db.gz"
@@ -25,13 +26,6 @@ _LEVEL = 3
 _CHUNK = 1 << 20
 _STEP_PAGES = 2_000
 _STEP_INSTRUCTIONS = 10_000  # of SQLite: less than a millisecond
-# Tables of the index, more than half of the file. It is derived: a backup leaves it out, and the
-# worker rebuilds it after a restore.
-INDEX_TABLES = (
-    "memory_text", "documents", "index_version", "indexed_turns", "passages", "passage_terms",
-    "passage_text", "passage_count", "vectors", "vector_models", "vector_losses", "twins",
-)  # fmt: skip
-
 IsCancelled = Callable[[], bool]
 
 
@@ -105,8 +99,7 @@ def _copy(source: sqlite3.Connection, target: Path, is_cancelled: IsCancelled) -
         verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":  # or rotation would replace the good backups with damaged ones
             raise DamagedDatabase(f"the database is damaged, as its backup shows: {verdict}")
-        for table in INDEX_TABLES:
-            copy.execute(f"DROP TABLE IF EXISTS {table}")
+        index_tables.drop(copy)  # derived: the worker rebuilds it after a restore
         with suppress(sqlite3.OperationalError):  # a database that has yet to be migrated
             copy.execute("DELETE FROM unindexed_turns")  # what the index had
         name = os.fsencode(target)  # it need not be UTF-8

@@ -4,6 +4,7 @@ Writes that wait at the same time share a transaction and so one fsync; each has
 that a failure does not affect the others. `synchronous=FULL`: a commit that returned is on disk.
 """
 
+import errno
 import itertools
 import logging
 import queue
@@ -18,10 +19,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from claude_mem.errors import DamagedDatabase, ForeignDatabase
-from claude_mem.store.backups import back_up
+from claude_mem.store.backups import back_up, newest_first
 from claude_mem.store.change_counters import ChangeCounters, ChangeCounts
 from claude_mem.store.clock import iso, now_ms
-from claude_mem.store.migrations import applied_names, migrate, missing_migrations
+from claude_mem.store.migrations import (
+    applied_names,
+    migrate,
+    missing_migrations,
+    missing_tables,
+)
 from claude_mem.store.read_cache import ReadConnection
 
 T = TypeVar("T")
@@ -68,11 +74,16 @@ def _connect(path: Path, mode: str, kind: type[C]) -> C:
 
 
 Open = Callable[[Path], sqlite3.Connection]
+OnDamage = Callable[[BaseException], object]
 
 
 def prepare(path: Path, backups: Path, keep: int) -> None:
     """Creates or migrates the file; makes a backup before every migration."""
     is_new = require_own(path)
+    if is_new and path.exists() and newest_first(backups):
+        raise DamagedDatabase(f"{path} is empty, but there are backups of it")
+    if not is_new and not has_own_journal(path):
+        raise DamagedDatabase(f"the journal of {path} belongs to another database")
     with _report_damage(path), closing(connect(path)) as connection:
         missing = missing_migrations(connection)  # raises for a newer file before writing to it
         path.chmod(0o600)
@@ -117,6 +128,13 @@ def require_own(path: Path) -> bool:
     return False
 
 
+def has_own_journal(path: Path) -> bool:
+    """SQLite reads any journal that is beside the file. Nobody may open a file for writing with
+    that of another database, which would be copied into it."""
+    with _report_damage(path), closing(connect(path, readonly=True)) as connection:
+        return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
+
+
 def _check_header(head: bytes, path: Path) -> None:
     if not head.startswith(_SQLITE):
         raise DamagedDatabase(f"{path} is damaged: file is not a database")
@@ -136,8 +154,26 @@ def size_in_header(head: bytes, path: Path) -> int:
 
 def is_damage(error: BaseException) -> bool:
     """Whether the file itself is broken, as opposed to busy, full or unreachable."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:  # not of SQLite: a text that is not UTF-8, as the module sqlite3 reports it
+        is_text = type(error) is sqlite3.OperationalError
+        return is_text or isinstance(error, DamagedDatabase)
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def is_of_file(error: BaseException) -> bool:
+    """Whether the disk or the file is at fault, and not what was to be written."""
+    return isinstance(error, sqlite3.OperationalError) or is_damage(error)
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether the disk is full, or what the user may take of it."""
+    if isinstance(error, OSError):
+        return error.errno in _FULL
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
 def check_integrity(path: Path) -> str | None:
@@ -145,9 +181,16 @@ def check_integrity(path: Path) -> str | None:
     try:
         with closing(connect(path, readonly=True)) as connection:
             verdict: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if verdict != "ok":
+                return verdict
+            missing = missing_tables(connection) if not missing_migrations(connection) else []
     except sqlite3.DatabaseError as error:
         return str(error)
-    return None if verdict == "ok" else verdict
+    return f"it has no table {missing[0]}" if missing else None
+
+
+class StoreClosed(sqlite3.OperationalError):
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +208,7 @@ class Writer:
         self._connection.execute("PRAGMA synchronous = FULL")
         self._derive: Callable[[sqlite3.Connection], object] | None = None
         self._derive_error = repr(None)
+        self.on_damage: OnDamage = lambda error: None
         self._changes = ChangeCounters()
         self._submitting = threading.Lock()  # nothing is queued after the end marker
         self._closed = False
@@ -190,7 +234,7 @@ class Writer:
             if not closed:
                 self._waiting.put(write)
         if closed:
-            write.done.set_exception(sqlite3.OperationalError("the store is closed"))
+            write.done.set_exception(StoreClosed("the store is closed"))
 
     def run_before_commit(self, work: Callable[[sqlite3.Connection], object]) -> None:
         """Runs `work` at the end of every transaction, to update what is derived from it."""
@@ -249,14 +293,19 @@ class Writer:
                 connection.execute("ROLLBACK")
             self._changes.roll_back()
             for write in group:
-                write.done.set_exception(error)
+                self._fail(write, error)
             return
         self._changes.commit()
         for write, value, failure in results:
             if failure is None:
                 write.done.set_result(value)
             else:
-                write.done.set_exception(failure)
+                self._fail(write, failure)
+
+    def _fail(self, write: _Write, error: BaseException) -> None:
+        write.done.set_exception(error)
+        if is_damage(error):
+            self.on_damage(error)
 
     def _run_alone(self, write: _Write) -> None:
         if not write.done.set_running_or_notify_cancel():
@@ -264,7 +313,7 @@ class Writer:
         try:
             value = write.work(self._connection)
         except Exception as error:
-            write.done.set_exception(error)
+            self._fail(write, error)
         else:
             write.done.set_result(value)
         finally:
@@ -275,6 +324,8 @@ class Writer:
         if self._derive is None:
             return
         _, error = _run_in_savepoint(self._connection, self._derive)
+        if error is not None and is_damage(error):
+            self.on_damage(error)
         if error is not None and repr(error) != self._derive_error:
             log.error("the index is out of date: run `claude-mem reindex`", exc_info=error)
         self._derive_error = repr(error)
@@ -299,6 +350,7 @@ class Readers:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.on_damage: OnDamage = lambda error: None
         # The one that was used last comes first: its cache is full.
         self._free: deque[ReadConnection] = deque()
 
@@ -310,6 +362,10 @@ class Readers:
             connection = open_reader(self._path)
         try:
             yield connection
+        except Exception as error:
+            if is_damage(error):
+                self.on_damage(error)
+            raise
         finally:
             self._free.append(connection)
 

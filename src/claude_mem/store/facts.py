@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from claude_mem.store.fact_comparison.supersession import FAILED, relation
 from claude_mem.store.insert_row import insert_row
+from claude_mem.store.stored_json import parse_stored
 from claude_mem.types import (
     Distillate,
     Fact,
@@ -291,7 +292,7 @@ def sources_of(connection: sqlite3.Connection, fact_id: int) -> list[tuple[int, 
         " ORDER BY seen_at_epoch DESC, turn_id DESC, observer",
         (fact_id,),
     )
-    return [(row[0], tuple(json.loads(row[1]))) for row in rows]
+    return [(row[0], tuple(parse_stored(row[1], []))) for row in rows]
 
 
 def _fact(row: sqlite3.Row) -> Fact:

@@ -24,8 +24,10 @@ def gotchas_of_file(connection: sqlite3.Connection, project_id: int, path: str) 
         " AND ((m.observer IN ('person', 'agent')"
         "       AND instr(m.title || ' ' || coalesce(m.narrative, ''), :name) > 0)"
         "   OR (m.concepts LIKE '%\"gotcha\"%' AND (m.observer <> 'local' OR m.pinned OR m.edited)"
-        "       AND EXISTS (SELECT 1 FROM json_each(m.files_modified) WHERE value = :path"
-        "                   UNION ALL SELECT 1 FROM json_each(m.files_read) WHERE value = :path)))"
+        "       AND EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(m.files_modified)"
+        "                   THEN m.files_modified END) WHERE value = :path"
+        "                   UNION ALL SELECT 1 FROM json_each(CASE WHEN"
+        "                   json_valid(m.files_read) THEN m.files_read END) WHERE value = :path)))"
         " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT :most",
         {"project": project_id, "path": path, "name": path.rpartition("/")[2], "most": MAX_GOTCHAS},
     )

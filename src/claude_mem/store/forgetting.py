@@ -17,6 +17,7 @@ from claude_mem.errors import BadInput
 from claude_mem.store.hard_forgetting import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
+from claude_mem.store.stored_json import parse_stored
 from claude_mem.store.tombstones import TombstoneKind
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Project
@@ -231,9 +232,9 @@ def _entries(connection: sqlite3.Connection) -> list[Forgotten]:
             " ORDER BY id",
             (row["id"],),
         )
-        values = (json.loads(content) for (content,) in projects)
+        values = [value for (content,) in projects if (value := parse_stored(content, {}))]
         entries.append(
-            Forgotten(row["token"], json.loads(row["counts"]), row["at_epoch"],
+            Forgotten(row["token"], parse_stored(row["counts"], {}), row["at_epoch"],
                       tuple(Project(project["key"], project["name"]) for project in values),
                       bool(row["erased"]))
         )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from claude_mem.store.clock import iso
+from claude_mem.store.stored_json import parse_stored
 from claude_mem.types import Json
 
 KEEP_MS = 30 * 86_400_000
@@ -103,7 +104,7 @@ def recent_hints(
             "project": row[2],
             "memory": row[3],
             "text": row[4],
-            "words": json.loads(row[5]),
+            "words": parse_stored(row[5], []),
             "score": round(row[6], 2),
             "created_at": iso(row[7]),
             "created_at_epoch": row[7],

@@ -13,6 +13,8 @@ from claude_mem.store.sessions import drop_conversation
 
 
 def erase(connection: sqlite3.Connection, forgotten_id: int, now_ms: int) -> None:
+    # Damaged rows cannot be compared with what is forgotten, nor restored.
+    connection.execute("DELETE FROM forgotten_rows WHERE NOT json_valid(content)")
     turns, sessions = _turns(connection, forgotten_id), _sessions(connection, forgotten_id)
     _delete_overlapping(connection, forgotten_id, turns, sessions)
     _clear_contexts_in_trash(connection)

@@ -13,6 +13,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.queue import JOBS, REFINEMENTS
 from claude_mem.store.sessions import register_memory_session, set_titles
+from claude_mem.store.stored_json import parse_stored
 from claude_mem.store.turn_records import save_record
 from claude_mem.types import (
     COMMAND_OUTCOMES,
@@ -149,9 +150,9 @@ def load_distillate(connection: sqlite3.Connection, turn_id: int) -> Distillate 
         **{name: row[name] for name in _SUMMARY_TEXTS},
         files_read=_texts(row["files_read"]),
         files_edited=_texts(row["files_edited"]),
-        commands=commands_from(json.loads(row["commands"])),
-        faults=faults_from(json.loads(row["faults"])),
-        open_steps=open_steps_from(json.loads(row["open_steps"])),
+        commands=commands_from(parse_stored(row["commands"], [])),
+        faults=faults_from(parse_stored(row["faults"], [])),
+        open_steps=open_steps_from(parse_stored(row["open_steps"], [])),
         sources=_sources(connection, "summary", row["id"]),
     )
     return Distillate(
@@ -188,7 +189,7 @@ def _sources(connection: sqlite3.Connection, noun: str, memory_id: int) -> tuple
 
 
 def _texts(stored: str) -> tuple[str, ...]:
-    return tuple(json.loads(stored))
+    return tuple(parse_stored(stored, []))
 
 
 def _add_new_observations(connection: sqlite3.Connection, turn: Turn, draft: Distillate) -> None:
@@ -341,9 +342,9 @@ def recent_memories(
 
 
 def _texts_of(row: sqlite3.Row) -> Iterator[str]:
-    yield from filter(None, (*json.loads(row["texts"]), *json.loads(row["facts"])))
-    yield from (run.text for run in commands_from(json.loads(row["commands"])))
-    yield from (fault.text for fault in faults_from(json.loads(row["faults"])))
+    yield from filter(None, (*parse_stored(row["texts"], []), *parse_stored(row["facts"], [])))
+    yield from (run.text for run in commands_from(parse_stored(row["commands"], [])))
+    yield from (fault.text for fault in faults_from(parse_stored(row["faults"], [])))
 
 
 # The typed values of a summary as JSON: in their columns, in records and in exports.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from claude_mem.store.projects import DISPLAY_NAME_SQL
+from claude_mem.store.stored_json import parse_stored
 from claude_mem.types import Json
 from claude_mem.word_runs import has_run
 
@@ -82,7 +83,7 @@ def as_json_row(row: sqlite3.Row) -> JsonRow:
     for name in _LISTS:
         if name in values:
             text = values[name]
-            values[name] = [] if text == "[]" else json.loads(text)
+            values[name] = [] if text == "[]" else parse_stored(text, [])
     for name in _FLAGS:
         if name in values:
             values[name] = bool(values[name])
@@ -228,6 +229,6 @@ def turns_of_rules(connection: sqlite3.Connection, project_id: int) -> dict[int,
         (project_id,),
     )
     return {
-        fact: RuleTurn(session, turn, tuple(json.loads(files)))
+        fact: RuleTurn(session, turn, tuple(parse_stored(files, [])))
         for fact, session, turn, files in rows
     }

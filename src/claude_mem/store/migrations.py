@@ -7,6 +7,7 @@ newer version and is not changed.
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 
 from claude_mem.errors import NewerDatabase
 from claude_mem.hook.kill_points import reach
@@ -606,3 +607,13 @@ def migrate(connection: sqlite3.Connection, now: str) -> None:
             connection.execute("ROLLBACK")
             raise
         reach(b"migration.after_commit")
+
+
+def missing_tables(connection: sqlite3.Connection) -> list[str]:
+    """That the migrations made and the file does not have."""
+    names = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    present = {name for (name,) in connection.execute(names)}
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        fresh.row_factory = sqlite3.Row
+        migrate(fresh, "")
+        return [name for (name,) in fresh.execute(names) if name not in present]

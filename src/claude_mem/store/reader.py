@@ -40,6 +40,7 @@ from claude_mem.store.facts import Artifact
 from claude_mem.store.listing import Page
 from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.transfer.export import Write, export
+from claude_mem.store.transfer.export_reader import damaged_json
 from claude_mem.store.transfer.tables import Schema, read_schema
 from claude_mem.store.viewer_pages import ViewerReader
 from claude_mem.types import (
@@ -488,4 +489,9 @@ class StoreReader(ViewerReader):
             return export(connection, write, project_id)
 
     def integrity(self) -> str | None:
+        """What is damaged, but for the index."""
         return check_integrity(self._path)
+
+    def damaged_values(self) -> list[str]:
+        """Columns with values that are no JSON, as `table.column: number of rows`."""
+        return self.read(damaged_json)

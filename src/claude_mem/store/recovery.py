@@ -1,25 +1,36 @@
-"""Puts the newest intact backup in the place of a damaged database.
+"""Replaces a damaged database by what can be read of it, or by the newest intact backup.
 
 Backups are not trusted: a file may be cut, damaged, or expand to more than the disk holds.
 """
 
-import errno
 import logging
 import os
 import shutil
+import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
-from claude_mem.errors import DamagedDatabase, NoSpaceToRestore, StoreError
+from claude_mem.errors import DamagedDatabase, NewerDatabase, NoSpaceToRestore, StoreError
 from claude_mem.hook.kill_points import reach
+from claude_mem.store import index_tables
 from claude_mem.store.backups import COMPRESSED, newest_first
-from claude_mem.store.database import check_integrity, require_own, size_in_header
+from claude_mem.store.database import (
+    check_integrity,
+    connect,
+    has_own_journal,
+    is_full,
+    prepare,
+    require_own,
+    size_in_header,
+)
+from claude_mem.store.salvage import Salvaged, salvage
 
 log = logging.getLogger("claude_mem.store")
 
@@ -27,29 +38,113 @@ _CHUNK, _INPUT = 1 << 20, 1 << 16
 _MAX_RATIO = 1_100  # deflate cannot compress better than 1:1032
 _SPARE_BYTES = 16_000_000  # left on the disk
 _JOURNALS = ("-wal", "-shm")
-_RESTORING = ".restoring"
+_RESTORING, _SALVAGING = ".restoring", ".salvaging"
+_IO_ERROR = sqlite3.SQLITE_IOERR  # also beyond a limit of the size of a file
 
 
-def restore_newest(path: Path, backup_dir: Path) -> tuple[Path, Path | None]:
-    """Renames the damaged file, and replaces it by a backup. Returns its new name and the backup,
-    which is None if none is intact. Raises NoSpaceToRestore if one may be, but does not fit."""
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """`backup`: from which the database was restored as a whole. `salvaged`: what was read of the
+    damaged file, if that could be used."""
+
+    aside: Path
+    backup: Path | None = None
+    salvaged: Salvaged | None = None
+
+    def describe(self) -> str:
+        if self.salvaged is None:
+            restored = f"the backup {self.backup.name} was restored" if self.backup else ""
+            action = restored or "no backup was intact, memory starts empty"
+        elif not self.salvaged.damaged_tables:
+            action = "all of its rows could be read, nothing is lost"
+            if count := self.salvaged.damaged_texts:
+                action = f"all of its rows could be read, {count} texts without damaged characters"
+        else:
+            tables = ", ".join(sorted(self.salvaged.damaged_tables))
+            action = f"its rows were kept but for damaged ones of {tables}"
+            if self.backup is not None:
+                action += f"; {self.salvaged.from_backup} came from the backup {self.backup.name}"
+        return f"It was kept as {self.aside.name}; {action}."
+
+
+def recover(path: Path, backup_dir: Path, *, is_sound: bool = False) -> Recovery:
+    """Replaces a damaged file by what can be read of it and, for what cannot, by the newest intact
+    backup. Raises NoSpaceToRestore if that does not fit on the disk.
+
+    `is_sound`: SQLite's own check finds no damage. If no row has any either, the file stays, and
+    DamagedDatabase is raised: another copy would change nothing."""
     unpacked = path.with_name(path.name + _RESTORING)
-    no_space: NoSpaceToRestore | None = None
+    readable = path.with_name(path.name + _SALVAGING)
+    _delete(readable)
     try:
-        for backup in newest_first(backup_dir):
-            try:
-                unpack(backup, unpacked)
-            except NoSpaceToRestore as error:
-                no_space = error
-            except StoreError as error:
-                log.warning("%s", error)
-            else:
-                return set_aside(path, unpacked), backup
+        backup, no_space = _unpack_newest(backup_dir, unpacked)
+        salvaged = _salvage(path, readable, unpacked if backup else None, backup_dir, no_space)
+        if is_sound and salvaged is not None and not salvaged.has_damage:
+            raise DamagedDatabase(f"no damage was found in {path}: claude-mem worker logs")
+        if salvaged is not None and not (no_space and salvaged.damaged_tables):
+            return Recovery(set_aside(path, readable), backup, salvaged)
+        if backup is not None:
+            return Recovery(set_aside(path, unpacked), backup)
+        if no_space is not None:
+            raise no_space
+        return Recovery(set_aside(path))
     finally:
         _delete(unpacked)
-    if no_space is not None:
-        raise no_space
-    return set_aside(path), None
+        _delete(readable)
+
+
+def _unpack_newest(backup_dir: Path, target: Path) -> tuple[Path | None, NoSpaceToRestore | None]:
+    """The newest intact backup, or why there may be one that cannot be used."""
+    no_space: NoSpaceToRestore | None = None
+    for backup in newest_first(backup_dir):
+        try:
+            unpack(backup, target)
+        except NoSpaceToRestore as error:
+            no_space = error
+        except StoreError as error:
+            log.warning("%s", error)
+        else:
+            return backup, None
+    _delete(target)
+    return None, no_space
+
+
+def _salvage(
+    path: Path,
+    target: Path,
+    backup: Path | None,
+    backup_dir: Path,
+    no_space: NoSpaceToRestore | None,
+) -> Salvaged | None:
+    try:
+        if require_own(path):
+            return None  # empty
+        if not has_own_journal(path):
+            _set_journals_aside(path, _damaged_name(path))
+        prepare(target, backup_dir, 0)
+        salvaged = salvage(path, target, backup)
+        if damage := check_integrity(target):
+            raise DamagedDatabase(damage)
+    except NewerDatabase:
+        raise
+    except StoreError as error:
+        log.warning("the rows of the damaged database cannot be read: %s", error)
+        return None
+    except sqlite3.Error as error:
+        if not is_full(error) and getattr(error, "sqlite_errorcode", 0) & 0xFF != _IO_ERROR:
+            log.warning("the rows of the damaged database cannot be copied", exc_info=error)
+            return None
+        reason = f"no space on the disk to repair {path.name}: free space, then run"
+        raise no_space or NoSpaceToRestore(f"{reason} claude-mem worker restart") from error
+    return salvaged
+
+
+def drop_index(path: Path) -> None:
+    """Of a file whose pages are sound."""
+    with closing(connect(path)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        index_tables.drop(connection)
+        connection.execute("COMMIT")
 
 
 def unpack(backup: Path, target: Path) -> None:
@@ -57,7 +152,7 @@ def unpack(backup: Path, target: Path) -> None:
     try:
         _write(backup, target)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if is_full(error):
             raise NoSpaceToRestore(f"no space on the disk for the backup {backup.name}") from error
         raise DamagedDatabase(f"{backup.name} cannot be unpacked: {error}") from error
     if require_own(target):
@@ -96,25 +191,33 @@ def opened(backup: Path) -> Iterator[Path]:
 def set_aside(path: Path, replacement: Path | None = None) -> Path:
     """Renames a damaged file and its journal, and puts the replacement in its place. Returns the
     new name."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    aside = path.with_name(f"{path.name}.damaged-{stamp}")
+    aside = _damaged_name(path)
     # A process that finds no file makes an empty database: the damaged one stays until the end.
     if replacement is None or not _linked(path, aside):
         path.replace(aside)
-    for suffix in _JOURNALS:
-        journal = path.with_name(path.name + suffix)
-        if journal.exists():
-            journal.replace(aside.with_name(aside.name + suffix))
+    _set_journals_aside(path, aside)
     reach(b"recovery.before_replace")
     if replacement is not None:
         replacement.replace(path)
     return aside
 
 
+def _damaged_name(path: Path) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    return path.with_name(f"{path.name}.damaged-{stamp}")
+
+
+def _set_journals_aside(path: Path, aside: Path) -> None:
+    for suffix in _JOURNALS:
+        journal = path.with_name(path.name + suffix)
+        if journal.exists():
+            journal.replace(aside.with_name(aside.name + suffix))
+
+
 def delete_copies(database: Path) -> None:
     """Of earlier damaged databases, and of backups whose restoring was killed: nothing can be
     removed from them selectively."""
-    for kind in (".damaged-", _RESTORING):
+    for kind in (".damaged-", _RESTORING, _SALVAGING):
         for path in database.parent.glob(f"{database.name}{kind}*"):
             path.unlink(missing_ok=True)
 

@@ -39,9 +39,9 @@ from claude_mem.store import (
 from claude_mem.store.change_counters import ChangeCounts
 from claude_mem.store.client_memory_files import NoteMemory
 from claude_mem.store.clock import Clock, awake_ms, now_ms
-from claude_mem.store.database import Writer, check_integrity, connect, prepare
+from claude_mem.store.database import OnDamage, Writer, check_integrity, connect, prepare
 from claude_mem.store.reader import StoreReader
-from claude_mem.store.recovery import delete_copies, restore_newest
+from claude_mem.store.recovery import delete_copies, drop_index, recover
 from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.export_reader import Row
 from claude_mem.store.transfer.typescript import writer as typescript
@@ -83,6 +83,10 @@ class Store(StoreReader):
         """Creates or migrates the file as needed. `lease_clock` stops while the machine sleeps."""
         prepare(path, backup_dir, keep_backups)
         return cls(path, clock, lease_clock)
+
+    def report_damage_to(self, listener: OnDamage) -> None:
+        """Called for every damage that a read or write meets, in its thread."""
+        self._readers.on_damage = self._writer.on_damage = listener
 
     def _asleep_ms(self) -> int:
         return self._clock() - self._lease_clock()
@@ -500,22 +504,32 @@ class Store(StoreReader):
 
 
 def open_or_restore(
-    path: Path, backup_dir: Path, keep_backups: int, *, suspicious: bool = False
+    path: Path,
+    backup_dir: Path,
+    keep_backups: int,
+    *,
+    suspicious: bool = False,
+    damage: Sequence[BaseException] = (),
 ) -> tuple[Store, str | None]:
     """The store, and a message for the user if the file was damaged.
 
-    `suspicious`: the worker did not shut down properly, so the file is checked first.
+    `suspicious`: the worker did not shut down properly, so the file is checked first. `damage`:
+    the errors that this process met since. After the first, the index is dropped if all pages are
+    sound; after the second, all rows are copied into a new file.
     """
+    message, is_sound = None, False
     try:
-        if suspicious and path.exists() and (damage := check_integrity(path)):
-            raise DamagedDatabase(f"{path} is damaged: {damage}")
-        return Store.open(path, backup_dir, keep_backups, lease_clock=awake_ms), None
+        if (suspicious or damage) and path.exists():
+            if reason := check_integrity(path):
+                raise DamagedDatabase(f"{path} is damaged: {reason}")
+            is_sound = True
+        if len(damage) > 1:
+            raise DamagedDatabase(f"{path} is damaged: {damage[-1]}")
+        if damage:
+            drop_index(path)
+            message = f"the search index was damaged ({damage[0]}): it is being built again"
+        store = Store.open(path, backup_dir, keep_backups, lease_clock=awake_ms)
     except DamagedDatabase as error:
-        aside, backup = restore_newest(path, backup_dir)
-        action = (
-            f"the backup {backup.name} was restored."
-            if backup is not None
-            else "no backup was intact, memory starts empty."
-        )
-        message = f"{error}. It was kept as {aside.name}; {action}"
-        return Store.open(path, backup_dir, keep_backups, lease_clock=awake_ms), message
+        message = f"{error}. {recover(path, backup_dir, is_sound=is_sound).describe()}"
+        store = Store.open(path, backup_dir, keep_backups, lease_clock=awake_ms)
+    return store, message

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from claude_mem.redaction import Redactor
+from claude_mem.store.stored_json import parse_stored
 from claude_mem.store.transfer.export_reader import IDENTITY, JSON_COLUMNS
 from claude_mem.store.transfer.tables import CANONICAL, primary_key
 
@@ -137,7 +138,9 @@ def _redact_column(redactor: Redactor, name: str, text: str) -> str:
 
 
 def _redact_trash(redactor: Redactor, text: str) -> str:
-    row = json.loads(text)
+    row = parse_stored(text, {})
+    if not row:  # damaged
+        return redactor.redact(text)
     redacted = {
         name: _redact_column(redactor, name, value)
         if isinstance(value, str) and name not in IDENTITY

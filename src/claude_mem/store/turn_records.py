@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import cast, get_args
 
+from claude_mem.store.stored_json import parse_stored
 from claude_mem.types import Json, RecordKind, RecordPart, Speaker
 
 _KINDS, _SPEAKERS = get_args(RecordKind), get_args(Speaker)
@@ -85,8 +86,9 @@ def _bytes(text: str) -> int:
 
 def parse_parts(text: str) -> tuple[RecordPart, ...]:
     return tuple(
-        RecordPart(cast(RecordKind, kind), cast(Speaker, speaker), words)
-        for kind, speaker, words in json.loads(text)
+        RecordPart(cast(RecordKind, part[0]), cast(Speaker, part[1]), part[2])
+        for part in parse_stored(text, [])
+        if isinstance(part, list) and len(part) == 3
     )
 
 

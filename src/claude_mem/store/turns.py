@@ -16,6 +16,7 @@ from claude_mem.store.memories import recent_memories
 from claude_mem.store.message_parents import find_parent
 from claude_mem.store.queue import JOBS, QUEUES
 from claude_mem.store.sessions import end_session, ensure_session, revive
+from claude_mem.store.stored_json import parse_any
 from claude_mem.store.tombstones import is_forgotten_session
 from claude_mem.store.turn_records import dump_parts, parse_parts
 from claude_mem.types import (
@@ -480,8 +481,8 @@ def _tool_use(row: sqlite3.Row) -> TurnEvent:
         id=row["id"],
         kind=row["event"],
         tool_name=row["tool_name"],
-        tool_input=json.loads(row["tool_input"] or "null"),
-        tool_response=json.loads(row["tool_response"] or "null"),
+        tool_input=parse_any(row["tool_input"] or "null"),
+        tool_response=parse_any(row["tool_response"] or "null"),
         text=row["text"],
         agent_id=row["agent_id"],
         parts=parse_parts(row["words"] or "[]"),

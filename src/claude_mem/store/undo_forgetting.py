@@ -1,12 +1,12 @@
 """Restores what was forgotten, from the trash, and removes its tombstones."""
 
-import json
 import sqlite3
 from typing import Any
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.store.forgetting import Forgotten, all_forgotten
 from claude_mem.store.insert_row import insert_row
+from claude_mem.store.stored_json import parse_stored
 
 
 def undo(connection: sqlite3.Connection, token: str | None) -> Forgotten:
@@ -39,7 +39,9 @@ def _restore(connection: sqlite3.Connection, identity: int) -> None:
         (identity,),
     ).fetchall()
     for table, kind, content in rows:
-        values: dict[str, Any] = json.loads(content)
+        values: dict[str, Any] = parse_stored(content, {})
+        if not values:
+            continue  # damaged
         if kind == "sealed":
             connection.execute("UPDATE user_prompts SET sealed = sealed - 1 WHERE id = :id", values)
         elif table == "facts" and kind == "changed":

@@ -240,7 +240,8 @@ def touched_files(
         "SELECT file.value, count(DISTINCT o.turn_id) AS turns FROM"
         " (SELECT turn_id, files_modified FROM observations WHERE project_id = ?"
         "  ORDER BY created_at_epoch DESC, id DESC LIMIT ?) o,"
-        " json_each(o.files_modified) file GROUP BY file.value ORDER BY turns DESC, file.value"
+        " json_each(CASE WHEN json_valid(o.files_modified) THEN o.files_modified END) file"
+        " GROUP BY file.value ORDER BY turns DESC, file.value"
         " LIMIT ?",
         (project_id, LATEST_OBSERVATIONS, limit),
     )

@@ -5,7 +5,6 @@ import asyncio
 import json
 import logging
 import os
-import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from claude_mem.intake.working_directory import current_branch, read_rule_files
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.change_counters import ChangeCounts
+from claude_mem.store.database import is_of_file
 from claude_mem.types import SESSION_START, Event, Project
 
 log = logging.getLogger("claude_mem.worker")
@@ -195,9 +195,9 @@ class UnsavedContexts:
         if text is not None and self._store.start_context(session_id) != text:
             try:
                 self._store.remember_start_context(session_id, text).result()
-            except sqlite3.OperationalError:
-                raise  # the disk or the file: the next drain tries it again
-            except Exception:
+            except Exception as error:
+                if is_of_file(error):
+                    raise  # the next drain tries it again
                 log.exception("the context of session %s is not stored", session_id)
         self._waiting.pop(session_id, None)
 

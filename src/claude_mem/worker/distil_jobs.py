@@ -7,7 +7,6 @@ Three tries with backoff, then a dead letter. A turn that fails never stops the 
 import asyncio
 import logging
 import os
-import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.local.observer import distil
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
+from claude_mem.store.database import is_of_file
 from claude_mem.types import PROMPT, TOOL_FAILURE, Distillate, Event, Job, Project, Turn, Verbosity
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.client_titles import ClientTitles
@@ -180,9 +180,9 @@ class JobRunner:
             with self._watchdog.limit(TURN_SECONDS):
                 draft = await self._draft(turn)
             await self._store_result(job, turn, draft)
-        except sqlite3.OperationalError:
-            raise  # the disk or the database, not the turn
         except Exception as error:
+            if is_of_file(error):
+                raise  # not the turn
             await self._after_failure(job, turn, error)
 
     async def _draft_locally(self, turn: Turn) -> Distillate:

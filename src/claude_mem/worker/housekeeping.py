@@ -97,8 +97,8 @@ class Housekeeping:
 
     def _clear_abandoned(self, now: int) -> None:
         for path in rejected_events.abandoned(self._layout, (now - ABANDONED_AFTER_MS) / 1000):
-            log.warning("deleted %s: its hook died while writing it", path.name)
-            path.unlink(missing_ok=True)
+            if rejected_events.delete(path):
+                log.warning("deleted %s: its hook died while writing it", path.name)
         for path in self._store.delete_unfinished_backups(
             self._layout.backups, now - ABANDONED_AFTER_MS
         ):

@@ -10,7 +10,6 @@ their repository.
 
 import asyncio
 import logging
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
+from claude_mem.store.database import is_of_file
 from claude_mem.types import TranscriptToDistil, Turn, Verbosity
 from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.distil_jobs import TranscriptAdditions
@@ -172,8 +172,10 @@ class IdleDistilling:
                 self._contexts.mark_stale(transcript.project)
         except BadInput as error:
             log.warning("cannot read %s: %s", path.name, error)
-        except (ReadingStopped, OSError, sqlite3.OperationalError):
+        except (ReadingStopped, OSError):
             raise  # nothing is wrong with the transcript
-        except Exception:  # or its other turns, and all others, would wait forever
+        except Exception as error:  # or its other turns, and all others, would wait forever
+            if is_of_file(error):
+                raise
             log.exception("memories of %s are missing", path.name)
         return count

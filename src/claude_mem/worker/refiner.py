@@ -9,7 +9,6 @@ import asyncio
 import logging
 import os
 import random
-import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from claude_mem.observer.models.prompts import MAX_RECORD_CHARS, ModelRequest, b
 from claude_mem.observer.models.revision import redact_reply, revise_draft
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
+from claude_mem.store.database import is_of_file
 from claude_mem.store.queue import LEASE_MS
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn, Verbosity
@@ -218,12 +218,12 @@ class Refiner:
         except asyncio.CancelledError:
             await self._release(job, model.name)
             raise
-        except sqlite3.OperationalError:
-            await self._release(job, model.name)
-            raise  # the disk or the database, not the turn
         except ObserverError as error:
             await self._after_failure(job, turn, model.name, error)
         except Exception as error:
+            if is_of_file(error):
+                await self._release(job, model.name)
+                raise  # not the turn
             log.exception(
                 "%sturn %d, %s", session_mark(turn.content_session_id), turn.id, model.name
             )

@@ -166,6 +166,7 @@ async def _context(
 def _trouble(worker: Worker) -> str:
     """The last problem that the user has not seen yet."""
     message = trouble.take(os.fsencode(worker.settings.layout.root)).decode("ascii", "replace")
+    message = message or worker.obstacle
     return f"claude-mem: {message} (for details: claude-mem doctor)" if message else ""
 
 

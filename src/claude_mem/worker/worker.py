@@ -10,7 +10,7 @@ from pathlib import Path
 
 from claude_mem import __version__
 from claude_mem.config import Layout, Settings, load_usable_settings
-from claude_mem.errors import ClaudeMemError, StoreError
+from claude_mem.errors import ClaudeMemError, DamagedDatabase, StoreError
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
 from claude_mem.index.vectors.lazy_index import SemanticIndex, open_semantic_index
@@ -29,7 +29,8 @@ from claude_mem.recall.team_interface import JoinedTeam
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock, now_ms
-from claude_mem.store.database import is_damage
+from claude_mem.store.database import is_damage, is_full
+from claude_mem.store.migrations import missing_tables
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json
 from claude_mem.versions import parse_version
@@ -41,6 +42,7 @@ from claude_mem.worker.contexts import (
     are_of_other_budget,
     use_budget,
 )
+from claude_mem.worker.disk_space import describe_full_disk
 from claude_mem.worker.distil_jobs import JobRunner, TranscriptAdditions
 from claude_mem.worker.embedding import Embedding
 from claude_mem.worker.forgetting import scrub_data_directory
@@ -82,6 +84,8 @@ class Worker:
         self.viewer_links = OneTimeLinks(clock)
         self._wake = asyncio.Event()  # the main loop waits for it
         self.cycles = 0  # of the main loop
+        self.obstacle = ""  # what its last cycle failed with, for the user
+        self._damage: BaseException | None = None  # that a read or write met
         self.projects = open_projects(store, environ)
         self.reader = EventReader(Redactor(), self.projects)
         self.reader.use(settings.capture, keeps_parts=settings.record.is_on)
@@ -244,8 +248,15 @@ class Worker:
 
     async def run(self, outdated: Callable[[], bool]) -> None:
         """Until it is cancelled, or until a newer version is installed."""
+        loop = asyncio.get_running_loop()
+
+        def note_damage(error: BaseException) -> None:  # in any thread
+            self._damage = error
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self.wake)
+
+        self.store.report_damage_to(note_damage)
         try:
-            await self._start()
             await self._loop(outdated)
         finally:
             self.embedding.stop()
@@ -272,15 +283,34 @@ class Worker:
                 if self._has_newer_hook() and outdated():
                     log.info("a newer version is installed: this worker ends")
                     return
-            except (sqlite3.Error, OSError) as error:
+            except Exception as error:
                 if is_damage(error):
-                    raise  # the next start checks the file and restores it
+                    raise  # the process repairs the file
+                self._require_tables(error)
                 log.exception("the worker will try again")
-                trouble.report(os.fsencode(self.settings.layout.root), f"worker: {error}")
+                self.obstacle = self._describe_obstacle(error)
+                trouble.report(os.fsencode(self.settings.layout.root), self.obstacle)
                 pause = RETRY_SECONDS
+            else:
+                self.obstacle = ""
             await sleep_until_set(self._wake, pause)
 
+    def _require_tables(self, error: Exception) -> None:
+        if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_ERROR:
+            return
+        if missing := self.store.read(missing_tables):
+            raise DamagedDatabase(f"it has no table {missing[0]}") from error
+
+    def _describe_obstacle(self, error: Exception) -> str:
+        if is_full(error):
+            return describe_full_disk(self.settings.layout)
+        return f"worker: {error or type(error).__name__}"
+
     async def _run_once(self) -> None:
+        if self._damage is not None:
+            raise self._damage
+        if not self._started.is_set():
+            await self._start()
         await self.catch_up()
         await self.refiner.start_due()
         await self.refiner.clean_up_conversations()

@@ -15,6 +15,7 @@ from typing import Any
 
 from claude_mem.index.text.words import pieces, plain_text, searchable, stem
 from claude_mem.store.memories import commands_from, faults_from
+from claude_mem.store.stored_json import parse_stored
 from claude_mem.store.turn_records import load_records
 from claude_mem.text import one_line
 from claude_mem.types import RecordPart
@@ -84,6 +85,8 @@ def source_text(parts: Sequence[RecordPart], source: int) -> str:
     """Of a part of a record, or of its notes."""
     if source == NOTES_SOURCE:
         return "\n".join(dict.fromkeys(part.text for part in parts if part.kind in NOTES))
+    if -1 - source >= len(parts):
+        return ""  # the record is damaged
     part = parts[-1 - source]
     return _shorten(part.text, _LIMITS.get(part.kind, _DEFAULT_LIMIT))
 
@@ -263,8 +266,8 @@ def _summary(row: Row) -> Document:
 def _summary_text(row: Row, with_names: bool = True) -> Text:
     prose = ("investigated", "learned", "completed", "next_steps", "notes")
     lines = [row[name] for name in prose if row[name]]
-    lines += [run.text for run in commands_from(json.loads(row["commands"]))]
-    lines += [fault.text for fault in faults_from(json.loads(row["faults"]))]
+    lines += [run.text for run in commands_from(parse_stored(row["commands"], []))]
+    lines += [fault.text for fault in faults_from(parse_stored(row["faults"], []))]
     files = _lines(row["files_edited"], row["files_read"]) if with_names else ""
     return Text(title=row["request"] or "", body="\n".join(lines), files=files)
 
@@ -432,4 +435,4 @@ def _lines(*lists: str) -> str:
 
 
 def _list(text: str) -> list[str]:
-    return [str(value) for value in json.loads(text)]
+    return [str(value) for value in parse_stored(text, [])]

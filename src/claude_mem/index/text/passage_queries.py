@@ -36,6 +36,7 @@ from claude_mem.index.text.filters import Condition, Filters, where
 from claude_mem.index.text.passage_scores import LENGTH_BITS, Score, score
 from claude_mem.index.text.term_hashes import holds_term
 from claude_mem.store.read_cache import read_once
+from claude_mem.store.stored_json import parse_stored
 from claude_mem.store.turn_records import load_records
 from claude_mem.types import RecordPart
 
@@ -349,7 +350,7 @@ class Match(NamedTuple):
     @property
     def file(self) -> str | None:
         """The first that was changed, or read."""
-        names: list[str] = json.loads(self.files or "[]")
+        names: list[str] = parse_stored(self.files or "[]", [])
         return names[0] if names else None
 
 

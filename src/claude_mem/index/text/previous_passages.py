@@ -20,6 +20,7 @@ from claude_mem.index.text.documents import (
     prompt_record,
     turn_passages,
 )
+from claude_mem.store.stored_json import parse_stored
 from claude_mem.store.turn_records import parse_parts
 
 _NOT_TEXT = dict.fromkeys(
@@ -37,7 +38,7 @@ def load_previous(
         " WHERE turn_id IN (SELECT value FROM json_each(?))",
         (turns,),
     )
-    passages = {turn: _cut(json.loads(text)) for turn, text in rows.fetchall()}
+    passages = {turn: _cut(parse_stored(text, {})) for turn, text in rows.fetchall()}
     unchanged = [
         document_id(TURN, row[0])
         for row in connection.execute(
@@ -58,7 +59,7 @@ def drop(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> None:
 
 
 def _cut(turn: dict[str, Any]) -> tuple[Passage, ...]:
-    if turn["private"]:
+    if not turn or turn["private"]:  # of damaged rows none: the index is found to differ
         return ()
     memories: list[Document] = []
     for kind, name in (("observation", "observations"), ("summary", "summaries")):

@@ -17,7 +17,6 @@ import os
 import pickle
 import select
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -41,6 +40,7 @@ from claude_mem.observer.local.learned_trees import load_weights
 from claude_mem.observer.local.observer import distil
 from claude_mem.redaction import load_finders
 from claude_mem.store import Store, StoreReader
+from claude_mem.store.database import is_of_file
 from claude_mem.store.imported_sessions import ImportCounts
 from claude_mem.types import PastSession, PastTurn, TranscriptToDistil, Verbosity
 
@@ -344,9 +344,9 @@ class _SessionWriter:
         session, future = first
         try:
             outcome = future.result()
-        except sqlite3.OperationalError:
-            raise  # the disk or the file, not the session
         except Exception as error:
+            if is_of_file(error):
+                raise  # not the session
             self._failed.add(session.transcript_path)
             self._report.troubles.append((Path(session.transcript_path), reason_of(error)))
         else:
@@ -392,9 +392,9 @@ def distil_waiting(
                 if transcript.session_id == session.session_id:
                     try:
                         counts = store.save_session_memories(session).result()
-                    except sqlite3.OperationalError:
-                        raise  # the disk or the file, not the session
                     except Exception as error:
+                        if is_of_file(error):
+                            raise  # not the session
                         report.troubles.append((Path(transcript.path), reason_of(error)))
                     else:
                         report.distilled(transcript.project, session, counts)

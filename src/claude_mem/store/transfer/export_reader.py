@@ -7,6 +7,7 @@ changes clean text, so an export of our own is restored unchanged.
 
 import base64
 import json
+import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from claude_mem.hook.private_text import strip_private
 from claude_mem.redaction import Redactor
 from claude_mem.store import memories
 from claude_mem.store.migration_steps.summary_sentences import COLUMNS, facts_of_notes
-from claude_mem.store.transfer.tables import Column, Schema
+from claude_mem.store.transfer.tables import Column, Schema, read_schema
 from claude_mem.store.turn_records import is_record
 from claude_mem.text import shorten
 from claude_mem.types import Json
@@ -178,3 +179,16 @@ def _is_blank(value: object) -> bool:
 
 def _shown(value: object) -> str:
     return shorten(repr(value), 60)
+
+
+def damaged_json(connection: sqlite3.Connection) -> list[str]:
+    """Columns with values that are no JSON, as `table.column: number of rows`."""
+    damaged = []
+    for table, columns in read_schema(connection).items():
+        for name in [column.name for column in columns if column.name in JSON_COLUMNS]:
+            row = connection.execute(
+                f"SELECT count(*) FROM {table} WHERE {name} <> '' AND NOT json_valid({name})"
+            ).fetchone()
+            if row[0]:
+                damaged.append(f"{table}.{name}: {row[0]}")
+    return damaged

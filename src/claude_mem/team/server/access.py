@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from claude_mem.team.server.database import Connection
 
 INVITATION_DAYS = 7
+MAX_TOKEN_DAYS = 3650
 ROLES = ("reader", "writer", "admin")
 
 
@@ -127,16 +128,20 @@ def join_projects(connection: "Connection", code: str, person: Person) -> None:
 def create_token(
     connection: "Connection", person: Person, name: str, scopes: Sequence[str], days: int | None
 ) -> str:
-    """For another machine of the same person; never with more scopes than the request's token."""
+    """For another machine of the same person; it never may more, nor lives longer, than the token
+    of the request."""
     check_scopes(scopes)
+    if days is not None and not 0 < days <= MAX_TOKEN_DAYS:
+        raise BadInput(f"days must be a number from 1 to {MAX_TOKEN_DAYS}", "days")
     if missing := sorted(set(scopes) - set(person.scopes)):
         raise NotAllowed(f"the token lacks the scope {missing[0]}", is_known=True)
     token = new_secret()
     connection.execute(
-        "INSERT INTO tokens (person_id, hash, name, scopes, expires_at)"
-        " VALUES (%s, %s, %s, %s, now() + %s)",
-        (person.id, digest(token), name[:100], list(scopes),
-         timedelta(days=days) if days is not None else None),
+        "INSERT INTO tokens (person_id, hash, name, scopes, made_by, expires_at)"
+        " SELECT person_id, %s, %s, %s, id, least(expires_at, now() + %s) FROM tokens"
+        " WHERE id::text = %s",
+        (digest(token), name[:100], list(scopes),
+         timedelta(days=days) if days is not None else None, person.token_id),
     )  # fmt: skip
     return token
 
@@ -153,9 +158,17 @@ def list_tokens(connection: "Connection") -> list[dict[str, Json]]:
     ]  # fmt: skip
 
 
-def revoke_token(connection: "Connection", token_id: str) -> None:
+def revoke_token(connection: "Connection", person: Person, token_id: str) -> None:
+    """Without the scope `write`, only itself. With it go those that it made without that scope."""
+    if token_id != person.token_id:
+        require(person, "write")
     cursor = connection.execute(
-        "UPDATE tokens SET revoked_at = coalesce(revoked_at, now()) WHERE id::text = %s",
+        "WITH RECURSIVE ended AS ("
+        " SELECT id, scopes FROM tokens WHERE id::text = %s"
+        " UNION SELECT t.id, t.scopes FROM tokens t JOIN ended e ON t.made_by = e.id"
+        " WHERE NOT 'write' = ANY (e.scopes))"
+        " UPDATE tokens SET revoked_at = coalesce(revoked_at, now())"
+        " WHERE id IN (SELECT id FROM ended)",
         (token_id,),
     )
     if not cursor.rowcount:

@@ -4,6 +4,7 @@ Every route under /v1 but the acceptance of an invitation needs a token; each ru
 in the name of its person.
 """
 
+import asyncio
 import json
 import logging
 import time
@@ -26,7 +27,8 @@ from claude_mem import __version__
 from claude_mem.errors import BadInput, ClaudeMemError, NotFound
 from claude_mem.team.server import access, handlers
 from claude_mem.team.server.access import NotAllowed
-from claude_mem.team.server.database import Database
+from claude_mem.team.server.database import Database, Person
+from claude_mem.team.server.export_limits import Busy, Exports
 from claude_mem.team.server.metrics import Metrics
 from claude_mem.team.server.migrations import is_current
 from claude_mem.team.server.projects import QuotaExceeded
@@ -41,7 +43,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("claude_mem.team")
 
-Work = Callable[["handlers.Call"], Json]
+Work = Callable[["handlers.Call"], "Json | Response"]
+JOIN_BODY = 10_000
+# Within which a request must have arrived and its response been taken.
+REQUEST_SECONDS, EXPORT_REQUEST_SECONDS = 300.0, 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ ACTIONS = (
 def create_app(database: Database) -> Starlette:
     metrics = Metrics()
     reader = TurnReader()
+    exports = Exports(database.connections)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> "AsyncIterator[None]":
@@ -100,7 +106,7 @@ def create_app(database: Database) -> Starlette:
         return PlainTextResponse(metrics.text(database.state()))
 
     async def accept(request: Request) -> Response:
-        body = await _body(request)
+        body = await _body(request, JOIN_BODY)
 
         def work() -> Json:
             code, machine = str(body.get("code") or ""), str(body.get("machine") or "")
@@ -113,16 +119,16 @@ def create_app(database: Database) -> Starlette:
     def route(action: Action) -> Route:
         async def endpoint(request: Request) -> Response:
             token = _token(request)
-            body = await _body(request)
 
-            def work() -> "Json | Response":
+            def authenticate() -> Person:
                 with database.connection() as connection:
-                    person = access.authenticate(connection, token)
-                access.require(person, action.scope)
-                call = handlers.Call(database, person, body, reader, metrics)
-                return action.work(call)
+                    return access.authenticate(connection, token)
 
-            result = await run_in_threadpool(work)
+            person = await run_in_threadpool(authenticate)  # before anything large is read
+            access.require(person, action.scope)
+            body = await _body(request, MAX_BODY)
+            call = handlers.Call(database, person, body, reader, metrics, exports)
+            result = await run_in_threadpool(action.work, call)
             return result if isinstance(result, Response) else JSONResponse(result)
 
         return Route(action.path, endpoint, methods=["POST"])
@@ -159,12 +165,12 @@ def _token(request: Request) -> str:
     return token.strip()
 
 
-async def _body(request: Request) -> dict[str, Json]:
+async def _body(request: Request, limit: int) -> dict[str, Json]:
     data = bytearray()
     async for chunk in request.stream():
         data += chunk
-        if len(data) > MAX_BODY:
-            raise HTTPException(413, f"the body is over {MAX_BODY} bytes")
+        if len(data) > limit:
+            raise HTTPException(413, f"the body is over {limit} bytes")
     try:
         body = json.loads(data or b"{}")
     except (ValueError, RecursionError):
@@ -179,6 +185,8 @@ async def _claude_mem_error(request: Request, error: Exception) -> Response:
         return JSONResponse({"error": str(error)}, 403 if error.is_known else 401)
     if isinstance(error, NotFound):
         return JSONResponse({"error": str(error)}, 404)
+    if isinstance(error, Busy):
+        return JSONResponse({"error": str(error)}, 429, headers={"Retry-After": "60"})
     if isinstance(error, QuotaExceeded):
         body: dict[str, Json] = {"error": str(error), "quota": error.quota, "limit": error.limit}
         return JSONResponse(body, 413)
@@ -190,6 +198,8 @@ async def _claude_mem_error(request: Request, error: Exception) -> Response:
 async def _database_error(request: Request, error: Exception) -> Response:
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return JSONResponse({"error": "this is not yours to change"}, 403)
+    if isinstance(error, psycopg.DataError):  # a number that is too large, for example
+        return JSONResponse({"error": "a value is out of range"}, 400)
     log.error("%s: %s", request.url.path, error)
     return JSONResponse(
         {"error": "the database is not available"}, 503, headers={"Retry-After": "2"}
@@ -224,8 +234,10 @@ class _Observed:
                 status = int(message["status"])
             await send(message)
 
+        limit = EXPORT_REQUEST_SECONDS if scope["path"] == "/v1/export" else REQUEST_SECONDS
         try:
-            await self._app(scope, receive, observe)
+            async with asyncio.timeout(limit):
+                await self._app(scope, receive, observe)
         finally:
             seconds = time.monotonic() - started
             path = str(scope["path"])

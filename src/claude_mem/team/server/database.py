@@ -48,6 +48,7 @@ class Person:
 
 class Database:
     def __init__(self, url: str, connections: int = 8) -> None:
+        self.connections = connections
         self._pool = ConnectionPool(
             url,
             min_size=1,

@@ -1,18 +1,22 @@
 """What each route does, in the name of the person whose token came with it."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, cast
 
-from starlette.responses import StreamingResponse
+from starlette.responses import Response
 
 from claude_mem.errors import BadInput
+from claude_mem.store.transfer.export_reader import LARGEST_NUMBER
 from claude_mem.team.server import access, listing, projects
 from claude_mem.team.server import facts as stored_facts
 from claude_mem.team.server import turns as stored_turns
 from claude_mem.team.server.database import Database, Person
 from claude_mem.team.server.export import export as export_lines
+from claude_mem.team.server.export_limits import EXPORT_SECONDS, Busy, Exports, SentFile
 from claude_mem.team.server.metrics import Metrics
 from claude_mem.team.server.received import ReceivedTurn, TurnReader
 from claude_mem.team.server.search import MAX_LIMIT, TeamQuery
@@ -33,6 +37,7 @@ class Call:
     body: Body
     reader: TurnReader
     metrics: Metrics
+    exports: Exports
 
 
 # People, tokens, projects
@@ -85,14 +90,14 @@ def tokens(call: Call) -> Json:
 def create_token(call: Call) -> Json:
     scopes = _texts(call.body, "scopes") or call.person.scopes
     name = _text(call.body, "name", required=False)
-    days = _number(call.body, "days", 0) or None
+    days = _optional(call.body, "days")
     with call.database.transaction(call.person) as connection:
         return {"token": access.create_token(connection, call.person, name, scopes, days)}
 
 
 def revoke_token(call: Call) -> Json:
     with call.database.transaction(call.person) as connection:
-        access.revoke_token(connection, _text(call.body, "id"))
+        access.revoke_token(connection, call.person, _text(call.body, "id"))
     return {"revoked": True}
 
 
@@ -167,7 +172,10 @@ def digest(call: Call) -> Json:
 def search(call: Call) -> Json:
     body = call.body
     limit = min(MAX_LIMIT, max(1, _number(body, "limit", 8)))
-    now = datetime.fromtimestamp(_number(body, "now", 0) / 1000, UTC) if body.get("now") else None
+    moment = _number(body, "now", 0)
+    if moment > LARGEST_NUMBER:
+        raise BadInput("now must be a moment in milliseconds", "now")
+    now = datetime.fromtimestamp(moment / 1000, UTC) if moment else None
     with call.database.transaction(call.person) as connection:
         query = TeamQuery(
             text=_text(body, "query", required=False),
@@ -227,16 +235,27 @@ def tombstones(call: Call) -> Json:
         return listing.tombstones(connection, since)
 
 
-def export(call: Call) -> Json:
-    """As lines, streamed while they are read."""
+def export(call: Call) -> Response:
+    """Read into a file at the speed of the database: a connection never waits for a reader."""
     with call.database.transaction(call.person) as connection:
         selected = projects.select_projects(connection, key=_key(call.body))
-
-    def lines() -> Iterator[bytes]:
-        with call.database.transaction(call.person, is_snapshot=True) as connection:
-            yield from export_lines(connection, selected, own=call.body.get("own") is True)
-
-    return cast(Json, StreamingResponse(lines(), media_type="application/x-ndjson"))
+    slot = call.exports.take(call.person)
+    try:
+        file = slot.enter_context(TemporaryFile())  # noqa: SIM115
+        with (
+            call.exports.reading(),
+            call.database.transaction(call.person, is_snapshot=True) as connection,
+        ):
+            deadline = time.monotonic() + EXPORT_SECONDS
+            for line in export_lines(connection, selected, own=call.body.get("own") is True):
+                file.write(line)
+                if time.monotonic() > deadline:
+                    raise Busy(f"the export took over {EXPORT_SECONDS} seconds: name a project")
+        file.seek(0)
+    except BaseException:
+        slot.close()
+        raise
+    return SentFile(file, slot)
 
 
 def _selected(call: Call, connection: "Connection") -> tuple[int, ...]:

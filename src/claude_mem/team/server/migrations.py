@@ -14,6 +14,7 @@ from claude_mem.team.server.migration_steps import (
     joining,
     matching,
     projects_and_turns,
+    token_makers,
     vector_codes,
 )
 from claude_mem.team.server.schema import SCHEMA
@@ -37,6 +38,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0005_joining", (joining.JOINING,)),
     ("0006_filters", (filters.FILTERED,)),
     ("0007_matching", (matching.MATCHING,)),
+    ("0008_token_makers", (token_makers.MADE_BY,)),
 )
 
 

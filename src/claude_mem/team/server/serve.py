@@ -1,5 +1,6 @@
 """`claude-mem team serve`: migrates the database if needed, then serves until it is stopped."""
 
+import asyncio
 import json
 import logging
 import os
@@ -12,6 +13,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from claude_mem.errors import ClaudeMemError
+from claude_mem.server.port_limits import PortLimits, bounded_protocol, raise_descriptor_limit
 from claude_mem.team.server.app import create_app
 from claude_mem.team.server.database import Database
 from claude_mem.team.server.migrations import migrate
@@ -21,6 +23,15 @@ CONNECTIONS = "CLAUDE_MEM_TEAM_CONNECTIONS"
 START_SECONDS = 60.0
 
 log = logging.getLogger("claude_mem.team")
+
+HEAD_SECONDS = 10.0
+_DESCRIPTORS_KEPT = 128  # for the database, files and the server itself
+
+
+def _protocol() -> type[asyncio.Protocol]:
+    """Ends connections that send no request: anyone can open them, without a token."""
+    connections = max(64, raise_descriptor_limit() - _DESCRIPTORS_KEPT)
+    return bounded_protocol(PortLimits(connections, HEAD_SECONDS, limits_body=False))
 
 
 class JsonLines(logging.Formatter):
@@ -96,5 +107,9 @@ def serve(
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=10,
+        http="claude_mem.team.server.serve:Protocol",
         **options,
     )
+
+
+Protocol = _protocol()  # for uvicorn, which imports it in each of its processes
