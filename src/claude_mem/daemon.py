@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from logging.handlers import RotatingFileHandler
@@ -112,6 +113,7 @@ def _leave_session(arguments: list[str]) -> tuple[str, ...]:
     environment = environment_for_worker(os.environ, find_layout(os.environ))
     os.environ.clear()  # also what libraries read, such as the proxies
     os.environ.update(environment.variables)
+    time.tzset()
     return environment.ignored
 
 
