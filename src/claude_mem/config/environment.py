@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from claude_mem.agents import is_agent
 from claude_mem.config.layout import Layout
 from claude_mem.config.owner_only_file import write_private
 from claude_mem.config.settings import DATA_DIR, SETTINGS
@@ -39,20 +40,11 @@ class WorkerEnvironment:
     ignored: tuple[str, ...]  # names that the session sets to other values
 
 
-def is_agent(environ: Mapping[str, str]) -> bool:
-    """Whether it is a shell of Claude Code, with the variables of a session."""
-    return bool(environ.get("CLAUDECODE"))
-
-
 def record_environment(layout: Layout, environ: Mapping[str, str]) -> None:
     """Keep it for the workers that hooks start, if it is the user's own."""
     if is_agent(environ):
         return
-    recorded = {
-        name: value
-        for name, value in environ.items()
-        if value and _is_recorded(name)
-    }
+    recorded = {name: value for name, value in environ.items() if value and _is_recorded(name)}
     if recorded == recorded_environment(layout):
         return
     text = json.dumps(recorded, indent=2, sort_keys=True) + "\n"
