@@ -265,9 +265,9 @@ async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[None]:
     servers = [(_server(app), _bind_socket(layout))]
     if tcp is not None:
         token = ensure_token(layout)
-        app = create_app(worker, lambda: state, for_socket=False, token=token)
+        app = create_app(worker, lambda: state, for_socket=False)
         protocol = bounded_protocol(limits_for(raise_descriptor_limit()))
-        servers.append((_server(Guard(app, token), protocol), tcp))
+        servers.append((_server(Guard(app, token, worker.viewer_links.signing_key), protocol), tcp))
     # Whoever gets an answer may read at once where the port is.
     write_private(layout.worker_state, json.dumps(state).encode())
     tasks = [asyncio.create_task(server.serve(sockets=[bound])) for server, bound in servers]
