@@ -140,7 +140,8 @@ def search(
         is_ready = semantic_index is not None and semantic_index.can_answer(connection)
         try:
             index = semantic_index if is_ready else None
-            rows, has_more = _find(connection, query, parsed, weights, index)
+            with time_limit(EMBEDDER_SECONDS):
+                rows, has_more = _find(connection, query, parsed, weights, index)
         except EmbedderError as embedder_error:
             error = str(embedder_error)
             log.warning("searching by words only: %s", error)
