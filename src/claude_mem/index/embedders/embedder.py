@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float32]
 
+SEARCH_SECONDS = 2.0  # after that, a search goes on by words
 CONSENT = "embedder"  # the use that consent is recorded for
 SHIPPED = Path(__file__).parent / "model"
 
@@ -30,9 +31,9 @@ _deadline: ContextVar[float | None] = ContextVar("_deadline", default=None)
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """For everything that is asked of a server in this context."""
-    token = _deadline.set(time.monotonic() + seconds)
+def time_limit() -> Iterator[None]:
+    """Somebody waits for what is asked of a server in this context."""
+    token = _deadline.set(time.monotonic() + SEARCH_SECONDS)
     try:
         yield
     finally:
