@@ -135,9 +135,9 @@ def open_api(directory: Path, *, token: str | None = None, **environ: str) -> It
     store = Store.open(settings.layout.database, settings.layout.backups, clock=clock)
     worker = Worker(settings, store, clock, environ=environ)
     state: dict[str, Json] = {"pid": 1, "version": "0", "port": None}
-    app: ASGIApp = create_app(worker, lambda: state, for_socket=token is None, token=token or "")
+    app: ASGIApp = create_app(worker, lambda: state, for_socket=token is None)
     if token is not None:
-        app = Guard(app, token, clock)
+        app = Guard(app, token, worker.viewer_links.signing_key, clock)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     with closing(store), asyncio.Runner() as runner:
         client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:37777")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from claude_mem.config import Layout, record_environment
+from claude_mem.config import SCRIPTS, Layout, change_setting, record_environment
 from claude_mem.install.launcher import launcher_text, mcp_launcher_text, write_launcher
 from claude_mem.server import client
 from claude_mem.worker.lock import WorkerLock, is_held
@@ -193,6 +193,7 @@ def temporary_home(directory: Path) -> Iterator[Home]:
     home.path.mkdir()
     home.layout.create()
     write_launcher(home.layout)
+    change_setting(home.layout.settings, SCRIPTS, "yes")  # commands of a test have no terminal
     home.record_environment()
     try:
         yield home

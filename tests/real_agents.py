@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pytest
 
+from claude_mem.agents import BY_NAME
 from tests import payloads
 from tests.agent_clients import AgentClient, client
 from tests.conftest import Home
@@ -120,6 +121,16 @@ class RealAgentTests:
         assert any(is_hinted() for _ in range(RUNS))
         hint = models.sent().partition(INTRODUCTION)[2]
         assert "replaced valve-7" in hint.lower()
+
+    def test_a_command_that_it_runs_is_recognised(
+        self, home: Home, models: FakeModels, project: Path
+    ) -> None:
+        agent = self.attached(self.name, home, models, project)
+        models.script(agent.shell("env -0 >variables"), text="Done.")
+        agent.ask("Write the variables to a file")
+        lines = (project / "variables").read_text().split("\0")
+        environ = dict(line.partition("=")[::2] for line in lines)
+        assert any(environ.get(variable) for variable in BY_NAME[self.name].shell)
 
     def test_runs_in_a_row_are_all_stored(
         self, home: Home, models: FakeModels, project: Path

@@ -193,6 +193,28 @@ def test_the_preview_of_the_context_follows_the_budget(browsing: Browsing) -> No
     page.get_by_text("is saved.").wait_for()
 
 
+def expect_refusals(browsing: Browsing, status: str) -> None:
+    """The browser reports each of them as a problem."""
+    assert browsing.problems and all(status in problem for problem in browsing.problems)
+    browsing.problems.clear()
+
+
+def test_a_program_is_chosen_only_in_a_browser_that_a_link_has_just_let_in(
+    browsing: Browsing,
+) -> None:
+    page = browsing.go("/settings")
+    setting = page.locator("[id='CLAUDE_CODE_PATH']")
+    confirmation = page.evaluate("localStorage.getItem('confirmation')")
+    page.evaluate("localStorage.removeItem('confirmation')")
+    setting.locator("input").fill("/usr/bin/true")
+    setting.get_by_role("button", name="Save").click()
+    page.get_by_text("run `claude-mem open` and change it").wait_for()
+    page.evaluate("value => localStorage.setItem('confirmation', value)", confirmation)
+    setting.get_by_role("button", name="Default").click()
+    page.get_by_text("CLAUDE_CODE_PATH is saved.").wait_for()
+    expect_refusals(browsing, "403")
+
+
 def test_after_a_restart_of_the_worker_nothing_is_missed_or_doubled(browsing: Browsing) -> None:
     page, home = browsing.page, browsing.home
     page.evaluate("window.sameDocument = true")
@@ -203,6 +225,8 @@ def test_after_a_restart_of_the_worker_nothing_is_missed_or_doubled(browsing: Br
     for number in range(2, 5):
         run_turn(home, "restart", number, f"While it was away {number}", "Done away.", "b.py")
     home.start_worker()
+    page.get_by_text("To connect again: claude-mem open").wait_for()
+    browsing.context.new_page().goto(open_link(home))
     page.locator("article", has_text="While it was away 4").wait_for()
     run_turn(home, "restart", 5, "After the restart", "Done after.", "c.py")
     page.locator("article", has_text="After the restart").wait_for()
@@ -212,6 +236,7 @@ def test_after_a_restart_of_the_worker_nothing_is_missed_or_doubled(browsing: Br
     stored = home.column("SELECT id FROM user_prompts ORDER BY created_at_epoch DESC, id DESC")
     assert turns == stored
     assert page.evaluate("window.sameDocument") is True
+    expect_refusals(browsing, "401")
 
 
 def test_a_rule_that_is_not_certain_is_confirmed_or_rejected(browsing: Browsing) -> None:

@@ -1,6 +1,12 @@
 """The environment of a session decides nothing in a worker that its hooks start."""
 
+import ast
 import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,9 +14,10 @@ import pytest
 from claude_mem.config import environment_for_worker, record_environment, recorded_environment
 from claude_mem.config.layout import Layout
 from claude_mem.hook.worker_start import worker_environment
+from claude_mem.install.launcher import launcher_text, mcp_launcher_text
 from claude_mem.server import client
 from tests.conftest import Home
-from tests.payloads import session_start
+from tests.payloads import prompt, session_start
 
 OWN = {
     "HOME": "/home/dev",
@@ -18,6 +25,7 @@ OWN = {
     "HTTPS_PROXY": "http://proxy.example:3128",
     "CLAUDE_MEM_RECORD_DAYS": "90",
     "LANG": "C.UTF-8",
+    "TZ": "Europe/Berlin",
 }
 OF_A_PROJECT = {
     "HOME": "/repository/home",
@@ -34,7 +42,22 @@ OF_A_PROJECT = {
     "CLAUDE_MEM_REDACT_ALLOW": "my-password",
     "CLAUDE_MEM_EXCLUDED_PROJECTS": "*",
     "LANG": "de_DE.UTF-8",
+    "TZ": ":/repository/fifo",
 }
+# That an interpreter, its libraries, a program or the launcher itself would use, and multi-line
+# values that look like the output of `export -p`.
+NOT_PASSED = {
+    "TZ": ":/dev/stdin", "TZDIR": "/repository", "LOCPATH": "/repository", "PYTHONHOME": "/x",
+    "PYTHONPATH": "/repository", "PYTHONINSPECT": "1", "LD_LIBRARY_PATH": "/repository",
+    "GCONV_PATH": "/repository", "OPENSSL_CONF": "/x", "MALLOC_TRACE": "/x", "TOKEN": "secret",
+    "name": "x", "status": "x", "tries": "x", "IFS": "EPX", "A": "x\nexport HOME=/x\n",
+    "B": "export TZ='", "C": "'\nexport -n TZ\nunset 1\n\n*",
+}  # fmt: skip
+PASSED = {
+    "HOME": "/home/dev", "CLAUDE_PROJECT_DIR": "/work/a b\n'c\"", "COPILOT_CLI": "",
+    "CLAUDE_MEM_RAW_DAYS": "7", "LC_ALL": "C.UTF-8", "https_proxy": "http://127.0.0.1:9",
+}  # fmt: skip
+SHELLS = [[path] for shell in ("dash", "bash", "busybox") if (path := shutil.which(shell))]
 
 
 @pytest.fixture
@@ -54,13 +77,55 @@ def passed_on(session: dict[str, str], layout: Layout) -> dict[str, str]:
 def test_a_worker_uses_the_environment_that_the_user_recorded(layout: Layout) -> None:
     record_environment(layout, OWN)
     environment = environment_for_worker(passed_on(OF_A_PROJECT, layout), layout)
-    expected = {**OWN, "LANG": "de_DE.UTF-8", "CLAUDE_MEM_DATA_DIR": str(layout.root)}
+    expected = {**OWN, "CLAUDE_MEM_DATA_DIR": str(layout.root)}
     assert environment.variables == expected
     assert set(environment.ignored) == {
         "CLAUDE_CODE_PATH", "HTTPS_PROXY", "https_proxy", "SSL_CERT_FILE",
         "CLAUDE_MEM_RECORD_DAYS", "CLAUDE_MEM_API_KEY", "CLAUDE_MEM_API_URL",
         "CLAUDE_MEM_REDACT_ALLOW", "CLAUDE_MEM_EXCLUDED_PROJECTS",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell[0]).name)
+@pytest.mark.parametrize("text", [launcher_text, mcp_launcher_text])
+def test_the_interpreter_gets_only_the_variables_that_are_used(
+    layout: Layout, shell: list[str], text: Callable[[Layout, str], str]
+) -> None:
+    python = layout.root / "python"
+    python.write_text(
+        f"#!{sys.executable} -IS\nimport posix\n"
+        "print({n.decode(): v.decode() for n, v in posix.environ.items()})\n"
+    )
+    python.chmod(0o700)
+    shell_named_sh = layout.root / "sh"
+    shell_named_sh.symlink_to(shell[0])
+    launcher = layout.root / "launcher"
+    launcher.write_text(text(layout, str(python)))
+    done = subprocess.run(
+        [shell_named_sh, launcher, "claude", "Stop"], env={**NOT_PASSED, **PASSED},
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    received = ast.literal_eval(done.stdout.decode())
+    of_the_shell = {"PWD", "OLDPWD", "SHLVL", "_"}
+    expected = {**PASSED, "CLAUDE_MEM_DATA_DIR": str(layout.root)}
+    assert {n: v for n, v in received.items() if n not in of_the_shell} == expected
+    assert not done.stderr
+
+
+def test_a_time_zone_that_names_a_file_takes_no_event_and_blocks_no_hook(home: Home) -> None:
+    fifo = home.path / "fifo"
+    os.mkfifo(fifo)
+    with home.without_worker():
+        for zone in (":/dev/stdin", f":{fifo}", "../../../../dev/stdin"):
+            home.hook(prompt("Which lamp is on the pier?"), TZ=zone)
+        spooled = [file.read_bytes() for file in home.layout.spool.glob("*.event")]
+    assert [b"Which lamp" in record for record in spooled] == [True] * 3
+
+
+def test_only_a_worker_that_the_user_starts_gets_the_time_zone_of_its_shell() -> None:
+    shell = {b"TZ": b"Europe/Berlin", b"PATH": b"/usr/bin"}
+    assert b"TZ" not in worker_environment(shell, b"/data")
+    assert worker_environment(shell, b"/data", is_own=True)[b"TZ"] == b"Europe/Berlin"
 
 
 def test_a_session_with_the_same_environment_has_nothing_ignored(layout: Layout) -> None:
@@ -92,7 +157,7 @@ def test_without_a_record_an_excluded_project_stays_excluded(layout: Layout) -> 
 
 def test_a_record_is_private_and_has_no_key(layout: Layout) -> None:
     record_environment(layout, {**OWN, "CLAUDE_MEM_API_KEY": "sk-mine", "AWS_SECRET": "x"})
-    assert recorded_environment(layout) == {n: v for n, v in OWN.items() if n != "LANG"}
+    assert recorded_environment(layout) == OWN
     assert layout.environment.stat().st_mode & 0o077 == 0
 
 

@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from claude_mem.config import SETTINGS, Setting
 from claude_mem.server.app import page_routes
-from claude_mem.server.viewer_cookie import DAYS, cookie_name, issue_cookie
+from claude_mem.server.viewer_cookie import CONFIRMATION, CONFIRMATION_HEADER, COOKIE, cookie_name
 from claude_mem.worker.viewer_links import VALID_SECONDS, OneTimeLinks
 from tests.api import Api, Clock, open_api
 from tests.conftest import Home
@@ -25,8 +26,18 @@ def tcp(tmp_path: Path) -> Iterator[Api]:
         yield opened
 
 
-def cookie(tcp: Api, token: str = TOKEN) -> dict[str, str]:
-    return {"cookie": f"{cookie_name(HOST)}={issue_cookie(token, tcp.clock())}"}
+def cookie(tcp: Api, host: str = HOST) -> dict[str, str]:
+    value = COOKIE.issue(tcp.worker.viewer_links.signing_key, host, tcp.clock())
+    return {"cookie": f"{cookie_name(HOST)}={value}"}
+
+
+def confirmation(tcp: Api) -> str:
+    """As the page gets it behind a link."""
+    answer = tcp.request("GET", f"/open?key={tcp.worker.viewer_links.issue()}", headers=HTML)
+    tcp.client.cookies.clear()
+    match = re.search(r"url=/#confirm=([0-9a-f.]+)", answer.text)
+    assert match is not None
+    return match[1]
 
 
 def status(tcp: Api, method: str, path: str, headers: dict[str, str]) -> int:
@@ -111,13 +122,9 @@ def test_the_cookie_with_the_token_needs_it_too_and_the_header_does_not(tcp: Api
     assert status(tcp, "POST", path, {"authorization": f"Bearer {TOKEN}"}) == 200
 
 
-def test_the_cookie_ends_after_its_days_and_with_its_token(tcp: Api) -> None:
+def test_the_cookie_ends_after_hours(tcp: Api) -> None:
     of_today = cookie(tcp)
-    assert (
-        status(tcp, "GET", "/api/stats", cookie(tcp, "the-token-before-0123456789-0123456789"))
-        == 401
-    )
-    tcp.clock.ms += DAYS * 86_400_000 - 1000
+    tcp.clock.ms += COOKIE.seconds * 1000 - 1000
     assert status(tcp, "GET", "/api/stats", of_today) == 200
     tcp.clock.ms += 1000
     assert status(tcp, "GET", "/api/stats", of_today) == 401
@@ -130,12 +137,76 @@ def test_a_made_up_cookie_is_refused(tcp: Api, value: str) -> None:
 
 
 def test_the_cookie_of_another_port_does_not_count(tcp: Api) -> None:
-    other = {"cookie": f"{cookie_name('127.0.0.1:40000')}={issue_cookie(TOKEN, tcp.clock())}"}
-    assert status(tcp, "GET", "/api/stats", other) == 401
+    value = cookie(tcp)["cookie"].partition("=")[2]
+    renamed = {"cookie": f"{cookie_name('127.0.0.1:40000')}={value}"}
+    assert status(tcp, "GET", "/api/stats", renamed) == 401
+    assert status(tcp, "GET", "/api/stats", cookie(tcp, "127.0.0.1:40000")) == 401
+    assert status(tcp, "GET", "/api/stats", {**renamed, "host": "127.0.0.1:40000"}) == 401
+
+
+def test_the_cookie_dies_with_the_worker(tcp: Api, tmp_path: Path) -> None:
+    of_this_worker = cookie(tcp)
+    with open_api(tmp_path / "data", token=TOKEN) as restarted:
+        assert status(restarted, "GET", "/api/stats", cookie(restarted)) == 200
+        assert status(restarted, "GET", "/api/stats", of_this_worker) == 401
+        stolen = {CONFIRMATION_HEADER: confirmation(tcp)}
+        headers = {**cookie(restarted), **OWN, **stolen}
+        body = {"name": "CLAUDE_CODE_PATH", "value": "/tmp/evil"}
+        answer = restarted.request("POST", "/api/settings", json=body, headers=headers)
+        assert answer.status_code == 403
+
+
+PROTECTED = [setting for setting in SETTINGS if setting.protected]
+
+
+@pytest.mark.parametrize("setting", PROTECTED, ids=lambda setting: setting.name)
+def test_the_cookie_alone_changes_no_program_path_or_address(tcp: Api, setting: Setting) -> None:
+    body = {"name": setting.name, "value": setting.default_text}
+    by_cookie = {**cookie(tcp), **OWN}
+    cookie_value = by_cookie["cookie"].partition("=")[2]
+    for wrong in ("", "x", "9.x", cookie_value):
+        headers = {**by_cookie, CONFIRMATION_HEADER: wrong}
+        answer = tcp.request("POST", "/api/settings", json=body, headers=headers)
+        assert answer.status_code == 403 and "`claude-mem open`" in answer.json()["error"]
+    assert not tcp.layout.settings.exists()
+    link = {CONFIRMATION_HEADER: confirmation(tcp)}
+    for headers in ({"authorization": f"Bearer {TOKEN}"}, {**by_cookie, **link}):
+        answer = tcp.request("POST", "/api/settings", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+
+
+def test_every_setting_that_is_a_path_or_an_address_is_protected() -> None:
+    names = {s.name for s in SETTINGS if re.search(r"URL|_PATH|_FILE$|_DIR$", s.name)}
+    assert names - {s.name for s in PROTECTED} == {"CLAUDE_MEM_DATA_DIR"}  # cannot be changed
+
+
+def test_a_confirmation_is_no_cookie_and_ends_after_minutes(tcp: Api) -> None:
+    value = confirmation(tcp)
+    as_cookie = {"cookie": f"{cookie_name(HOST)}={value}"}
+    assert status(tcp, "GET", "/api/stats", as_cookie) == 401
+    by_cookie = {**cookie(tcp), **OWN}
+    tcp.clock.ms += CONFIRMATION.seconds * 1000
+    body = {"name": "CLAUDE_CODE_PATH", "value": "/usr/bin/claude"}
+    headers = {**by_cookie, CONFIRMATION_HEADER: value}
+    assert tcp.request("POST", "/api/settings", json=body, headers=headers).status_code == 403
+
+
+def test_the_cookie_alone_agrees_to_nothing(tcp: Api) -> None:
+    body = {"name": "OBSERVER", "value": "claude", "agree": True}
+    headers = {**cookie(tcp), **OWN}
+    answer = tcp.request("POST", "/api/settings", json=body, headers=headers)
+    assert answer.status_code == 403 and not tcp.layout.agreed.exists()
+
+
+def test_the_cookie_changes_any_other_setting(tcp: Api) -> None:
+    body = {"name": "CONTEXT_TOKENS", "value": "400"}
+    headers = {**cookie(tcp), **OWN}
+    assert tcp.request("POST", "/api/settings", json=body, headers=headers).status_code == 200
 
 
 def test_a_later_expiry_cannot_be_written_into_a_cookie(tcp: Api) -> None:
-    expiry, signature = issue_cookie(TOKEN, tcp.clock()).split(".")
+    value = cookie(tcp)["cookie"].partition("=")[2]
+    expiry, signature = value.split(".")
     forged = {"cookie": f"{cookie_name(HOST)}={int(expiry) + 1}.{signature}"}
     assert status(tcp, "GET", "/api/stats", forged) == 401
 

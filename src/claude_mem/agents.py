@@ -5,6 +5,7 @@ Events are named as the client names them, next to our kind of them. The install
 kind, so that the hook itself knows no names of other clients.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,6 +43,7 @@ class Agent:
     mcp_shape: McpShape
     transcripts: str  # a pattern relative to `home`, or to `data_home`; "": they are not read
     tested: Tested
+    shell: tuple[str, ...] = ()  # variables of the commands that it runs
     rules: str = ""  # a rules file of a project, for clients whose hooks cannot give context
     home_variable: str = ""  # that names its directory instead
     data_home: str = ""  # of transcripts, where that is not `home`
@@ -73,6 +75,7 @@ CLAUDE = Agent(
     mcp_shape="mcpServers",
     transcripts="projects/*/*.jsonl",
     tested="real client",
+    shell=("CLAUDECODE",),
     notes=(
         "Installed as a plugin, or with --scope into its settings.",
         "With CLAUDE_MEM_FILE_HINTS there is one more event, PreToolUse.",
@@ -95,6 +98,7 @@ CODEX = Agent(
     mcp_shape="toml",
     transcripts="sessions/*/*/*/rollout-*.jsonl",
     tested="real client",
+    shell=("CODEX_THREAD_ID", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED"),
     max_context_bytes=10_000,
     notes=(
         "Codex runs new or changed hooks only after you have reviewed them: start codex and"
@@ -118,6 +122,7 @@ GEMINI = Agent(
     mcp_shape="mcpServers",
     transcripts="tmp/*/chats/session-*.jsonl",
     tested="real client",
+    shell=("GEMINI_CLI",),
     ticks_per_second=1000,
     notes=("It escapes angle brackets in contexts, so they are replaced by ‹ and ›.",),
 )
@@ -137,6 +142,7 @@ QWEN = Agent(
     mcp_shape="mcpServers",
     transcripts="projects/*/chats/*.jsonl",
     tested="real client",
+    shell=("QWEN_CODE",),
     ticks_per_second=1000,
     notes=(
         "Without a terminal it does not report the end of a session: the session counts as"
@@ -160,6 +166,7 @@ COPILOT = Agent(
     mcp_shape="copilot",
     transcripts="session-state/*/events.jsonl",
     tested="real client",
+    shell=("COPILOT_CLI",),
     notes=("Hooks of a project run only in a folder that you trust.",),
 )
 OPENCODE = Agent(
@@ -180,6 +187,7 @@ OPENCODE = Agent(
     data_home=".local/share/opencode",
     transcripts="opencode.db",
     tested="real client",
+    shell=("OPENCODE",),
     notes=("A plugin forwards its events; a failure in it never reaches OpenCode.",),
 )
 CURSOR = Agent(
@@ -199,6 +207,7 @@ CURSOR = Agent(
     mcp_shape="mcpServers",
     transcripts="projects/*/agent-transcripts/*/*.jsonl",
     tested="sample payloads",
+    shell=("CURSOR_AGENT",),
     notes=(
         "Hints are not possible: its prompt hook cannot add context.",
         "Its transcripts have no ids, timestamps or tool results: a session that hooks"
@@ -250,6 +259,14 @@ AGENTS: tuple[Agent, ...] = (
 BY_NAME = {agent.name: agent for agent in AGENTS}
 # Those that `install --agent` attaches; Claude Code has ways of its own.
 INSTALLABLE = tuple(a for a in AGENTS if a.hooks_shape != "none" and a is not CLAUDE)
+
+SHELL_VARIABLES = tuple(variable for agent in AGENTS for variable in agent.shell)
+
+
+def is_agent(environ: Mapping[str, str]) -> bool:
+    """Whether it is a shell of an agent, with the variables of a session."""
+    return any(environ.get(variable) for variable in SHELL_VARIABLES)
+
 
 _HEAD = ("agent", "`--agent`", "hooks", "context at", "MCP server", "import from", "tested with")
 

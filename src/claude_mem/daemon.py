@@ -18,6 +18,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from logging.handlers import RotatingFileHandler
@@ -141,6 +142,7 @@ def _leave_session(arguments: list[str]) -> tuple[str, ...]:
     environment = environment_for_worker(os.environ, find_layout(os.environ))
     os.environ.clear()  # also what libraries read, such as the proxies
     os.environ.update(environment.variables)
+    time.tzset()
     return environment.ignored
 
 
@@ -306,9 +308,9 @@ async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[None]:
     servers = [(_server(app), _bind_socket(layout))]
     if tcp is not None:
         token = ensure_token(layout)
-        app = create_app(worker, lambda: state, for_socket=False, token=token)
+        app = create_app(worker, lambda: state, for_socket=False)
         protocol = bounded_protocol(limits_for(raise_descriptor_limit()))
-        servers.append((_server(Guard(app, token), protocol), tcp))
+        servers.append((_server(Guard(app, token, worker.viewer_links.signing_key), protocol), tcp))
     # Whoever gets an answer may read at once where the port is.
     write_private(layout.worker_state, json.dumps(state).encode())
     tasks = [asyncio.create_task(server.serve(sockets=[bound])) for server, bound in servers]

@@ -3,7 +3,8 @@
 import click
 
 from claude_mem.cli.output import json_option, print_json, print_table
-from claude_mem.config import SETTINGS, Setting, Settings, change_setting, find_setting
+from claude_mem.cli.user_only import refuse_agents
+from claude_mem.config import SCRIPTS, SETTINGS, Setting, Settings, change_setting, find_setting
 from claude_mem.errors import SettingsError, WorkerError
 from claude_mem.observer.models.keys import store_in_keyring
 from claude_mem.server import client
@@ -31,6 +32,8 @@ def settings(
         _list(current, as_json)
         return
     setting = find_setting(name)
+    if setting is SCRIPTS and value is not None:
+        refuse_agents()
     if unset or value is not None:
         note = _change(current, setting, None if unset else value)
         is_applied = _apply_to_worker(current, setting)

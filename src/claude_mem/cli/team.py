@@ -294,7 +294,7 @@ def invite(
     database_url: str | None,
 ) -> None:
     """Invite a person. Prints a code that works once."""
-    refuse_agents()
+    refuse_agents(needs_terminal=database_url is None)
     scopes = ("read", "write", "admin") if admin else ("read", "write")
     url = "URL"
     if database_url:

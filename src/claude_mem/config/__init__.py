@@ -3,7 +3,6 @@
 from claude_mem.config.consent import has_consent, record_consent
 from claude_mem.config.environment import (
     environment_for_worker,
-    is_agent,
     record_environment,
     recorded_environment,
 )
@@ -16,6 +15,7 @@ from claude_mem.config.settings import (
     EMBEDDER_MODEL,
     EMBEDDER_URL,
     OBSERVER,
+    SCRIPTS,
     SETTINGS,
     CaptureSettings,
     ContextSettings,
@@ -45,6 +45,7 @@ __all__ = [
     "EMBEDDER_MODEL",
     "EMBEDDER_URL",
     "OBSERVER",
+    "SCRIPTS",
     "SETTINGS",
     "CaptureSettings",
     "ContextSettings",
@@ -62,7 +63,6 @@ __all__ = [
     "find_layout",
     "find_setting",
     "has_consent",
-    "is_agent",
     "load_settings",
     "load_usable_settings",
     "read_settings_file",

@@ -10,17 +10,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from claude_mem.agents import is_agent
 from claude_mem.config.layout import Layout
 from claude_mem.config.owner_only_file import write_private
 from claude_mem.config.settings import DATA_DIR, SETTINGS
 
-_LOCALE = ("LANG", "LANGUAGE", "TZ")
-_LOCALE_PREFIX = "LC_"
 _BASIC = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "CLAUDE_CONFIG_DIR",
-    "DBUS_SESSION_BUS_ADDRESS",
+    "DBUS_SESSION_BUS_ADDRESS", "LANG", "LANGUAGE",
 )  # fmt: skip
-_BASIC_PREFIX = "XDG_"
+_BASIC_PREFIXES = ("XDG_", "LC_")
+_TIME_ZONE = "TZ"  # only the user's own: it may name any file
 CONNECTION = (
     "SSL_CERT_FILE", "SSL_CERT_DIR",
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
@@ -40,20 +40,11 @@ class WorkerEnvironment:
     ignored: tuple[str, ...]  # names that the session sets to other values
 
 
-def is_agent(environ: Mapping[str, str]) -> bool:
-    """Whether it is a shell of Claude Code, with the variables of a session."""
-    return bool(environ.get("CLAUDECODE"))
-
-
 def record_environment(layout: Layout, environ: Mapping[str, str]) -> None:
     """Keep it for the workers that hooks start, if it is the user's own."""
     if is_agent(environ):
         return
-    recorded = {
-        name: value
-        for name, value in environ.items()
-        if value and (_is_basic(name) or name in CONNECTION or name in _RECORDED_SETTINGS)
-    }
+    recorded = {name: value for name, value in environ.items() if value and _is_recorded(name)}
     if recorded == recorded_environment(layout):
         return
     text = json.dumps(recorded, indent=2, sort_keys=True) + "\n"
@@ -80,16 +71,16 @@ def environment_for_worker(session: Mapping[str, str], layout: Layout) -> Worker
             base[_WITHOUT_RECORD] = session[_WITHOUT_RECORD]
     else:
         base = recorded
-    locale = {name: value for name, value in session.items() if _is_locale(name)}
-    variables = {**base, **locale, DATA_DIR.name: str(layout.root)}
+    variables = {**base, DATA_DIR.name: str(layout.root)}
     decisive = (*_SETTING_NAMES, *CONNECTION)
     ignored = (name for name in decisive if session.get(name, "") not in ("", variables.get(name)))
     return WorkerEnvironment(variables, tuple(ignored))
 
 
+def _is_recorded(name: str) -> bool:
+    settings = (*CONNECTION, *_RECORDED_SETTINGS)
+    return _is_basic(name) or name == _TIME_ZONE or name in settings
+
+
 def _is_basic(name: str) -> bool:
-    return name in _BASIC or name.startswith(_BASIC_PREFIX)
-
-
-def _is_locale(name: str) -> bool:
-    return name in _LOCALE or name.startswith(_LOCALE_PREFIX)
+    return name in _BASIC or name.startswith(_BASIC_PREFIXES)

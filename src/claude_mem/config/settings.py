@@ -37,6 +37,7 @@ class Setting:
     no_limit: str = ""  # the word for the largest number
     secret: bool = False  # never shown, served or logged
     needs_restart: bool = False  # a running worker keeps the old value
+    protected: bool = False  # names a program, a path or an address, or gives a right
 
     @property
     def default_text(self) -> str:
@@ -96,12 +97,13 @@ def declare(
     no_limit: str = "",
     secret: bool = False,
     needs_restart: bool = False,
+    protected: bool = False,
 ) -> T:
     """A dataclass field that is a setting."""
     if isinstance(default, bool):
         choices = (NO, YES)
     setting = Setting(
-        name, default, help, choices, minimum, maximum, no_limit, secret, needs_restart
+        name, default, help, choices, minimum, maximum, no_limit, secret, needs_restart, protected
     )
     return field(default=default, metadata={Setting: setting})
 
@@ -131,6 +133,7 @@ class ObserverSettings:
         "CLAUDE_MEM_API_URL",
         "",
         "URL of the anthropic or openai API, https or on this machine; empty: the provider's own",
+        protected=True,
     )
     api_key: str = declare(
         "CLAUDE_MEM_API_KEY",
@@ -172,6 +175,7 @@ class ObserverSettings:
         "CLAUDE_CODE_PATH",
         "",
         "the Claude Code executable; empty: searched for on the PATH and in the usual directories",
+        protected=True,
     )
 
 
@@ -189,23 +193,27 @@ class EmbedderSettings:
         "CLAUDE_MEM_EMBEDDER_MODEL",
         "",
         "for onnx a directory with model.onnx and tokenizer.json, otherwise the model's name",
+        protected=True,
     )
     url: str = declare(
         "CLAUDE_MEM_EMBEDDER_URL",
         "",
         "for endpoint: the URL for embeddings, https or on this machine, such as "
         "http://127.0.0.1:11434/api/embed (Ollama) or https://host/v1/embeddings (OpenAI)",
+        protected=True,
     )
     key_file: str = declare(
         "CLAUDE_MEM_EMBEDDER_KEY_FILE",
         "",
         "for endpoint: a file with the API key; empty: no key is sent",
+        protected=True,
     )
     chroma_url: str = declare(
         "CLAUDE_MEM_CHROMA_URL",
         "",
         "a Chroma server on this machine that finds the nearest vectors, such as "
         "http://127.0.0.1:8000; empty: the worker compares them itself",
+        protected=True,
     )
 
 
@@ -354,6 +362,17 @@ class WorkerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CommandSettings:
+    scripts: bool = declare(
+        "CLAUDE_MEM_SCRIPTS",
+        False,
+        "let programs without a terminal run the commands that only you may run, such as pin and "
+        "project join; counts only in settings.json: yes or no",
+        protected=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     layout: Layout
     sources: Mapping[str, str] = field(default_factory=dict)  # by name; missing: default
@@ -365,6 +384,7 @@ class Settings:
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     record: RecordSettings = field(default_factory=RecordSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
+    commands: CommandSettings = field(default_factory=CommandSettings)
 
     def text_of(self, setting: Setting) -> str:
         """The value as text, for lists of all settings; code reads the typed attributes."""
@@ -423,6 +443,7 @@ def section_of(setting: Setting) -> str:
 
 
 OBSERVER = find_setting("CLAUDE_MEM_OBSERVER")
+SCRIPTS = find_setting("CLAUDE_MEM_SCRIPTS")
 API_KEY = find_setting("CLAUDE_MEM_API_KEY")
 EMBEDDER = find_setting("CLAUDE_MEM_EMBEDDER")
 EMBEDDER_MODEL = find_setting("CLAUDE_MEM_EMBEDDER_MODEL")

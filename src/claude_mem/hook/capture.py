@@ -17,6 +17,7 @@ NEED_RESPONSE = (b"SessionStart",)
 PRE_TOOL = b"PreToolUse"
 # Set by other agents, of which some run the hooks in Claude Code's settings.
 _OTHER_AGENTS = (b"COPILOT_CLI", b"CURSOR_VERSION", b"GEMINI_SESSION_ID")
+VARIABLES = (b"CLAUDE_PROJECT_DIR", *_OTHER_AGENTS)  # of a session, next to those for a worker
 
 
 def run(arguments: list[str]) -> int:

@@ -13,13 +13,15 @@ from claude_mem import paths
 
 # The client's environment contains keys and tokens. The worker gets only what it may need: its own
 # settings, and the variables for proxies, certificates and the system keyring.
-_PASSED = (
-    b"PATH", b"HOME", b"USER", b"LOGNAME", b"SHELL", b"LANG", b"LANGUAGE", b"TZ", b"TMPDIR",
+PASSED = (
+    b"PATH", b"HOME", b"USER", b"LOGNAME", b"SHELL", b"LANG", b"LANGUAGE", b"TMPDIR",
     b"CLAUDE_CONFIG_DIR", b"CLAUDE_CODE_PATH", b"SSL_CERT_FILE", b"SSL_CERT_DIR",
     b"DBUS_SESSION_BUS_ADDRESS",
     b"HTTP_PROXY", b"HTTPS_PROXY", b"NO_PROXY", b"http_proxy", b"https_proxy", b"no_proxy",
 )  # fmt: skip
-_PASSED_PREFIXES = (b"CLAUDE_MEM_", b"LC_", b"XDG_")
+PASSED_PREFIXES = (b"CLAUDE_MEM_", b"LC_", b"XDG_")
+# It may name any file, which every interpreter reads when it starts: not from a session.
+TIME_ZONE = b"TZ"
 
 
 # The last argument of a worker that a command of the user started: its environment may decide what
@@ -75,14 +77,16 @@ def _become_worker(data_dir: bytes, lock: int, environ: dict[bytes, bytes], is_o
     command = [sys.executable, "-P", "-m", "claude_mem.daemon", "--lock-fd", "3"]
     if is_own:
         command.append(OWN_ENVIRONMENT)
-    posix.execve(sys.executable, command, worker_environment(environ, data_dir))
+    posix.execve(sys.executable, command, worker_environment(environ, data_dir, is_own=is_own))
 
 
-def worker_environment(environ: dict[bytes, bytes], data_dir: bytes) -> dict[bytes, bytes]:
+def worker_environment(
+    environ: dict[bytes, bytes], data_dir: bytes, *, is_own: bool = False
+) -> dict[bytes, bytes]:
     passed = {
         name: value
         for name, value in environ.items()
-        if name in _PASSED or name.startswith(_PASSED_PREFIXES)
+        if name in PASSED or name.startswith(PASSED_PREFIXES) or (is_own and name == TIME_ZONE)
     }
     passed[paths.DATA_DIR_VARIABLE] = data_dir
     return passed

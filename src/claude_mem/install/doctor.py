@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from claude_mem import __version__
+from claude_mem.agents import is_agent
 from claude_mem.config import (
     Settings,
     environment_for_worker,
-    is_agent,
     load_usable_settings,
 )
 from claude_mem.config.pausing import current_pause

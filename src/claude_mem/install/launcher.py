@@ -6,8 +6,8 @@ always exits with 0, and reports a failure once. A package that is being replace
 second, so the launcher retries until it has reported a failure. A retry can still read stdin,
 because a hook exits with another code than 0 only if it never started.
 
-Each uses the data directory that it was written for: the environment of a session may come from the
-repository that it works on.
+The environment of a session may come from the repository that it works on. So each uses the data
+directory that it was written for, and the interpreter gets only the variables that are used.
 """
 
 import os
@@ -18,15 +18,33 @@ from pathlib import Path
 
 from claude_mem import __version__, hook, mcp
 from claude_mem.config import Layout, write_private
+from claude_mem.hook import capture, worker_start
 from claude_mem.versions import parse_version
+
+_ENVIRONMENT = """\
+# A project can set variables. One can make the interpreter read another file (TZ=:/dev/stdin).
+set -f
+IFS='
+'
+for name in $(export -p); do
+  name=${{name%%=*}}
+  name=${{name##* }}
+  case $name in
+    {passed}) ;;
+    '' | [0-9]* | *[!A-Za-z0-9_]*) ;; # a line of a value
+    *) command unset "$name" ;;
+  esac
+done 2>/dev/null
+unset name
+CLAUDE_MEM_DATA_DIR="{data_dir}"
+export CLAUDE_MEM_DATA_DIR
+"""
 
 _TEMPLATE = """\
 #!/bin/sh
 # claude-mem: run by the agent's hooks. Always exits with 0, because 2 would block the prompt.
 # Written by claude-mem; every install and upgrade replaces it.
-# Not from the environment, which a project can set.
-CLAUDE_MEM_DATA_DIR="{data_dir}"
-export CLAUDE_MEM_DATA_DIR
+{environment}\
 {python} -I -S {script} "$@" 2>/dev/null && exit 0
 status=$?
 reported="$CLAUDE_MEM_DATA_DIR/.launcher-told"
@@ -50,9 +68,7 @@ _MCP_TEMPLATE = """\
 #!/bin/sh
 # claude-mem: the MCP server, started by the agent.
 # Written by claude-mem; every install and upgrade replaces it.
-# Not from the environment, which a project can set.
-CLAUDE_MEM_DATA_DIR="{data_dir}"
-export CLAUDE_MEM_DATA_DIR
+{environment}\
 exec {python} -I -S {script}
 """
 
@@ -65,7 +81,7 @@ exit 0
 
 def launcher_text(layout: Layout, python: str = sys.executable) -> str:
     return _TEMPLATE.format(
-        data_dir=_inside_quotes(str(layout.root)),
+        environment=_environment(layout),
         python=shlex.quote(python),
         python_plain=_inside_quotes(python),
         script=shlex.quote(str(hook_script())),
@@ -74,9 +90,19 @@ def launcher_text(layout: Layout, python: str = sys.executable) -> str:
 
 def mcp_launcher_text(layout: Layout, python: str = sys.executable) -> str:
     return _MCP_TEMPLATE.format(
-        data_dir=_inside_quotes(str(layout.root)),
+        environment=_environment(layout),
         python=shlex.quote(python),
         script=shlex.quote(str(Path(mcp.__file__).with_name("__main__.py"))),
+    )
+
+
+def _environment(layout: Layout) -> str:
+    """Only the variables that are used pass, whatever the shell is: it removes the others itself,
+    since another process would take longer, and show secrets among its arguments."""
+    names = (name.decode() for name in (*capture.VARIABLES, *worker_start.PASSED))
+    prefixes = (f"{prefix.decode()}*" for prefix in worker_start.PASSED_PREFIXES)
+    return _ENVIRONMENT.format(
+        passed=" | ".join((*names, *prefixes)), data_dir=_inside_quotes(str(layout.root))
     )
 
 

@@ -102,10 +102,7 @@ page_routes = [
 ]
 
 
-def create_app(
-    worker: Worker, describe: Describe, *, for_socket: bool, token: str = ""
-) -> Starlette:
-    """`token` signs the viewer's cookies; the socket needs none."""
+def create_app(worker: Worker, describe: Describe, *, for_socket: bool) -> Starlette:
     app = Starlette(
         routes=[*socket_routes, *public_routes] if for_socket else [*public_routes, *page_routes],
         exception_handlers={
@@ -116,7 +113,6 @@ def create_app(
         },
     )
     app.state.worker, app.state.describe = worker, describe
-    app.state.token = token
     return app
 
 

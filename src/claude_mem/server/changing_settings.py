@@ -22,7 +22,9 @@ from claude_mem.errors import BadInput, SettingsError
 from claude_mem.index.embedders import embedder
 from claude_mem.observer.models.active_observer import address_of, missing_requirement
 from claude_mem.observer.models.consent_text import terms_of
+from claude_mem.server.guard import BY_COOKIE
 from claude_mem.server.requests import read_object, reject_parameters, required_text
+from claude_mem.server.viewer_cookie import CONFIRMATION, CONFIRMATION_HEADER
 from claude_mem.types import Json
 from claude_mem.urls import url_problem
 from claude_mem.worker.worker import Worker
@@ -38,6 +40,14 @@ async def change(request: Request) -> JSONResponse:
         setting = find_setting(required_text(body, "name"))
         value = params.text(body, "value")
         _check(worker, setting)
+        if (setting.protected or params.flag(body, "agree")) and not _is_confirmed(request):
+            command = f"claude-mem settings {setting.name.removeprefix('CLAUDE_MEM_')} VALUE"
+            minutes = CONFIRMATION.seconds // 60
+            reason = (
+                f"{setting.name} decides which program runs, what is read or where text is sent:"
+                f" run `claude-mem open` and change it within {minutes} minutes, or run `{command}`"
+            )
+            return JSONResponse({"error": reason, "field": "value"}, 403)
         if setting is OBSERVER and value is not None:
             _check_observer(worker, value, agreed=params.flag(body, "agree"))
         if setting in (EMBEDDER, EMBEDDER_URL) and value is not None:
@@ -55,6 +65,16 @@ async def change(request: Request) -> JSONResponse:
         "needs_restart": setting.needs_restart,
         "problems": problems,
     })  # fmt: skip
+
+
+def _is_confirmed(request: Request) -> bool:
+    """The cookie is not enough: servers on other ports of this machine may have seen it."""
+    if not request.scope.get(BY_COOKIE):
+        return True
+    worker: Worker = request.app.state.worker
+    value = request.headers.get(CONFIRMATION_HEADER, "")
+    key, host = worker.viewer_links.signing_key, request.headers.get("host", "")
+    return CONFIRMATION.is_valid(value, key, host, worker.clock())
 
 
 def _check(worker: Worker, setting: Setting) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from claude_mem import __version__
-from claude_mem.config import Layout, is_agent, refusal_message, repository_of
+from claude_mem.agents import is_agent
+from claude_mem.config import Layout, refusal_message, repository_of
 from claude_mem.config.pausing import current_pause
 from claude_mem.errors import ClaudeMemError, NewerWorker, NotRunning, WorkerError
 from claude_mem.hook.spooling import wake

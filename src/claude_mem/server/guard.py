@@ -17,11 +17,12 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from claude_mem.config import Layout, write_private
+from claude_mem.server import viewer_cookie
 from claude_mem.server.viewer import entrance
-from claude_mem.server.viewer_cookie import cookie_name, is_valid_cookie
 from claude_mem.store.clock import now_ms
 
 TRUSTED = "claude_mem.trusted"  # in the scope of a request over TCP: whether it has the token
+BY_COOKIE = "claude_mem.by_cookie"  # whether it has only the viewer's cookie
 COOKIE = "claude_mem_token"
 OPEN_ROUTES = ("/health", entrance.OPEN)
 _READING = ("GET", "HEAD", "OPTIONS")
@@ -29,8 +30,10 @@ _HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, token: str, clock: Callable[[], int] = now_ms) -> None:
-        self._app, self._token, self._clock = app, token, clock
+    def __init__(
+        self, app: ASGIApp, token: str, viewer_key: bytes, clock: Callable[[], int] = now_ms
+    ) -> None:
+        self._app, self._token, self._viewer_key, self._clock = app, token, viewer_key, clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -38,6 +41,7 @@ class Guard:
         headers = Headers(scope=scope)
         refusal = self._refusal(scope["method"], scope["path"], headers)
         scope[TRUSTED] = self._is_known(headers)
+        scope[BY_COOKIE] = scope[TRUSTED] and not self._has_token(headers)
         if refusal is None:
             await self._app(scope, receive, send)
             return
@@ -62,14 +66,18 @@ class Guard:
         return None
 
     def _is_known(self, headers: Headers) -> bool:
-        token = _bearer(headers)
-        return self._has_cookie(headers) if token is None else self._is_token(token)
+        if self._has_token(headers):
+            return True
+        host = headers.get("host", "")
+        value = _cookie(headers.get("cookie", ""), viewer_cookie.cookie_name(host))
+        return _bearer(headers) is None and viewer_cookie.COOKIE.is_valid(
+            value, self._viewer_key, host, self._clock()
+        )
 
-    def _has_cookie(self, headers: Headers) -> bool:
-        cookies = headers.get("cookie", "")
-        of_browser = _cookie(cookies, cookie_name(headers.get("host", "")))
-        return self._is_token(_cookie(cookies, COOKIE)) or is_valid_cookie(
-            of_browser, self._token, self._clock()
+    def _has_token(self, headers: Headers) -> bool:
+        token = _bearer(headers)
+        return self._is_token(
+            _cookie(headers.get("cookie", ""), COOKIE) if token is None else token
         )
 
     def _is_token(self, token: str) -> bool:

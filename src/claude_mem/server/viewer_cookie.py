@@ -1,37 +1,49 @@
-"""The cookie of a browser that was let in: when it expires, signed with the installation's token.
+"""What a browser that was let in shows: a cookie for hours, and for minutes a confirmation.
 
-It is not the token itself: a cookie also goes to other servers on the same host, whatever their
-port. A new token makes every cookie invalid.
+Both are signed with a key that only this worker has, for its port. A browser sends the cookie to
+every port of the host, and to whoever listens on this one after the worker: it is of no use then.
+The confirmation is not a cookie: the page keeps it, where pages of other ports cannot read it.
 """
 
 import hashlib
 import hmac
+from dataclasses import dataclass
 
-DAYS = 30
-SECONDS = DAYS * 86_400
 _PREFIX = "claude_mem_viewer"
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    use: str
+    seconds: int
+
+    def issue(self, key: bytes, host: str, now_ms: int) -> str:
+        expiry = str(now_ms // 1000 + self.seconds)
+        return f"{expiry}.{self._signature(key, host, expiry)}"
+
+    def is_valid(self, value: str, key: bytes, host: str, now_ms: int) -> bool:
+        expiry, _, signature = value.partition(".")
+        if not (expiry.isascii() and expiry.isdecimal() and len(expiry) < 15):
+            return False
+        expected = self._signature(key, host, expiry)
+        return hmac.compare_digest(signature.encode(), expected.encode()) and (
+            int(expiry) * 1000 > now_ms
+        )
+
+    def _signature(self, key: bytes, host: str, expiry: str) -> str:
+        message = f"{self.use} {_port(host)} {expiry}".encode()
+        return hmac.new(key, message, hashlib.sha256).hexdigest()
+
+
+COOKIE = Pass("cookie", 12 * 3600)
+CONFIRMATION = Pass("confirmation", 600)
+CONFIRMATION_HEADER = "claude-mem-confirmation"
 
 
 def cookie_name(host: str) -> str:
     """One for each port: browsers share cookies between the ports of a host."""
-    return f"{_PREFIX}_{host.rpartition(':')[2] if ':' in host else '80'}"
+    return f"{_PREFIX}_{_port(host)}"
 
 
-def issue_cookie(token: str, now_ms: int) -> str:
-    expiry = str(now_ms // 1000 + SECONDS)
-    return f"{expiry}.{_signature(token, expiry)}"
-
-
-def is_valid_cookie(value: str, token: str, now_ms: int) -> bool:
-    expiry, _, signature = value.partition(".")
-    if not token or not (expiry.isascii() and expiry.isdecimal() and len(expiry) < 15):
-        return False
-    expected = _signature(token, expiry)
-    return hmac.compare_digest(signature.encode(), expected.encode()) and (
-        int(expiry) * 1000 > now_ms
-    )
-
-
-def _signature(token: str, expiry: str) -> str:
-    message = f"{_PREFIX} {expiry}".encode()
-    return hmac.new(token.encode(), message, hashlib.sha256).hexdigest()
+def _port(host: str) -> str:
+    return host.rpartition(":")[2] if ":" in host else "80"

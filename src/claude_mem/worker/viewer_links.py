@@ -14,6 +14,8 @@ class OneTimeLinks:
     """Keys that were issued and not used yet. A restarted worker knows none of them."""
 
     clock: Callable[[], int]
+    # Signs what a browser gets for a link; it dies with the worker.
+    signing_key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     _expiry: dict[str, int] = field(default_factory=dict)
 
     def issue(self) -> str:

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from claude_mem.errors import BadInput
 from claude_mem.server.requests import read_object
-from claude_mem.server.viewer_cookie import SECONDS, cookie_name, issue_cookie
+from claude_mem.server.viewer_cookie import CONFIRMATION, COOKIE, cookie_name
 from claude_mem.worker.viewer_links import VALID_SECONDS
 from claude_mem.worker.worker import Worker
 
@@ -64,17 +64,20 @@ async def open_viewer(request: Request) -> Response:
         return entrance_page("This link has expired or was used before")
     # A page that loads the next one, not a redirect: the browser sends a strict cookie only with
     # requests that our own page makes, and the link may have been clicked on another site.
+    host, now = request.headers.get("host", ""), worker.clock()
+    key = worker.viewer_links.signing_key
+    target = f"/#confirm={CONFIRMATION.issue(key, host, now)}"  # not sent to any server
     page = _PAGE.format(
-        head='<meta http-equiv="refresh" content="0; url=/">',
+        head=f'<meta http-equiv="refresh" content="0; url={target}">',
         style=_STYLE,
         title="Opening claude-mem",
-        text='<p><a href="/">Continue</a></p>',
+        text=f'<p><a href="{target}">Continue</a></p>',
     )
     response = HTMLResponse(page, headers=HEADERS)
     response.set_cookie(
-        cookie_name(request.headers.get("host", "")),
-        issue_cookie(request.app.state.token, worker.clock()),
-        max_age=SECONDS,
+        cookie_name(host),
+        COOKIE.issue(key, host, now),
+        max_age=COOKIE.seconds,
         path="/",
         httponly=True,
         samesite="strict",

@@ -22,7 +22,7 @@ from claude_mem.worker.worker import Worker
 _SECTIONS = {
     "observer": "Observer", "embedder": "Search by meaning", "context": "Context and hints",
     "capture": "Recording", "sessions": "Sessions", "retention": "How long raw data is kept",
-    "record": "The record", "worker": "Worker", "": "Data",
+    "record": "The record", "worker": "Worker", "commands": "Commands", "": "Data",
 }  # fmt: skip
 _HOOKS_SHOWN = 6
 

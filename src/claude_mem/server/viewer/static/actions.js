@@ -5,7 +5,8 @@ import { toggleTheme } from "./theme.js";
 const ask = document.getElementById("ask");
 
 export async function send(path, body = {}, method = "POST") {
-  const content = method === "GET" ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const headers = { "content-type": "application/json", "claude-mem-confirmation": localStorage.getItem("confirmation") ?? "" };
+  const content = method === "GET" ? {} : { headers, body: JSON.stringify(body) };
   const answer = await fetch(path, { method, ...content });
   const result = await answer.json().catch(() => ({}));
   if (!answer.ok) throw Object.assign(new Error(result.error ?? `The worker answered with ${answer.status}.`), { field: result.field });

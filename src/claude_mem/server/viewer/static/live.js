@@ -25,12 +25,15 @@ function connect() {
     if (message.lastEventId) cursor = message.lastEventId;
     tell(JSON.parse(message.data));
   };
-  // A new connection each time, with the last id: the worker may have been restarted.
-  stream.onerror = () => {
+  // A new connection each time, with the last id: the worker may have been restarted. Then the
+  // browser has to be let in again, which another tab may do.
+  stream.onerror = async () => {
     disconnect();
     tell({ type: "disconnected" });
     retry = Math.min(retry + 1, 6);
     setTimeout(connect, 250 * 2 ** retry);
+    const answer = await fetch("/api/processing").catch(() => null);
+    if (answer?.status === 401) tell({ type: "locked" });
   };
 }
 

@@ -9,6 +9,10 @@ import * as state from "./state.js";
 import { localise, tellZone } from "./times.js";
 import { showTools } from "./tools.js";
 
+if (location.hash.startsWith("#confirm=")) {
+  localStorage.setItem("confirmation", location.hash.slice("#confirm=".length));
+  history.replaceState(null, "", location.pathname);
+}
 tellZone();
 localise(document);
 for (const part of [keys, actions, editing, state, feed, search, pages]) part.start();
