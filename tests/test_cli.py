@@ -115,6 +115,76 @@ def test_show_says_what_is_wrong_with_an_id(shared: Home, ids: list[str], messag
     assert message in done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_fact_is_shown_with_the_memories_it_comes_from(home: Home) -> None:
+    home.command("remember", "The relay needs 5 V", "--type", "decision")
+    (fact,) = as_json(home, "facts", "--project", "*")["facts"]
+    shown = home.command("show", f"F{fact['id']}").stdout
+    assert shown.startswith(f"F{fact['id']} decision  ") and "words of the user" in shown
+    assert "value: The relay needs 5 V\nstatus: holds\nseen in 1 turn, first " in shown
+    assert shown.endswith("from 1: The relay needs 5 V\n")
+    (record,) = as_json(home, "show", f"f{fact['id']}")
+    assert record == {**fact, "memory_kind": "fact", "memories": record["memories"]}
+    assert [memory["id"] for memory in record["memories"]] == fact["sources"]
+    missing = home.command("show", "F59")
+    assert missing.returncode == 1 and "`claude-mem facts`" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("edit P1 --title x", "P1 is a prompt, which stays as it was typed"),
+        ("edit P1", "claude-mem wrong P1; to forget it: claude-mem forget P1"),
+        ("edit S1 --title x", "S1 has no --title: set --request, "),
+        ("edit 1 --next-steps x", "1 has no --next-steps: set --type, --title"),
+        ("edit S1", "or --notes, such as claude-mem edit S1 --investigated TEXT"),
+        ("facts edit 59", "nothing to change: set --subject, --value or --scope, such as"
+                          " claude-mem edit F59 --value TEXT"),
+    ],
+)  # fmt: skip
+def test_an_edit_that_cannot_be_made_says_what_can_be_set(
+    shared: Home, command: str, message: str
+) -> None:
+    done = shared.command(*command.split())
+    assert done.returncode == 1 and message in done.stderr, done.stderr
+
+
+def groups(context: click.Context) -> Iterator[click.Context]:
+    """The command and each group in it."""
+    group = context.command
+    assert isinstance(group, click.Group)
+    yield context
+    for name in group.list_commands(context):
+        if isinstance(command := group.get_command(context, name), click.Group):
+            yield from groups(click.Context(command, context, name))
+
+
+def test_each_command_that_is_misspelled_is_named() -> None:
+    for context in groups(click.Context(commands, info_name="claude-mem")):
+        group = context.command
+        assert isinstance(group, click.Group)
+        for name in group.list_commands(context):
+            misspelled = name[0] + name[2:]
+            with pytest.raises(click.UsageError) as raised:
+                group.resolve_command(context, [misspelled])
+            assert f"{context.command_path} {name}" in raised.value.format_message()
+
+
+@pytest.mark.parametrize(
+    ("typed", "advice"),
+    [
+        ("staus", "Did you mean claude-mem status or claude-mem stats?"),
+        ("worker strat", "Did you mean claude-mem worker start or "),
+        ("xyzzy", "claude-mem --help lists the commands."),
+        ("facts rules", "claude-mem facts --help lists the commands."),
+    ],
+)
+def test_an_unknown_command_is_answered_with_the_next_step(
+    shared: Home, typed: str, advice: str
+) -> None:
+    done = shared.command(*typed.split())
+    assert done.returncode == 2 and advice in done.stderr, done.stderr
+
+
 def test_stats(remembering: Home) -> None:
     report = as_json(remembering, "stats")
     assert report["database"]["summaries"] == 1
@@ -272,6 +342,8 @@ def test_of_several_ids_those_that_are_there_are_shown(shared: Home) -> None:
         ("search x --order upwards", "--order"),
         ("search x --type poem", "--type"),
         ("search x --status lost", "--status"),
+        ("facts --kind poems", "--kind"),
+        ("facts --status open", "--status"),
         ("timeline S1 --before 201", "--before"),
         ("timeline S1 --after=-1", "--after"),
         ("related S1 --limit 0", "--limit"),

@@ -146,7 +146,7 @@ def test_help_loads_no_command(home: Home) -> None:
     text, modules = run(home, "--help")
     assert "Search memories." in text
     assert ours(modules) == {"claude_mem", "claude_mem.__main__", "claude_mem.cli",
-                             "claude_mem.errors"}  # fmt: skip
+                             "claude_mem.cli.groups", "claude_mem.errors"}  # fmt: skip
     assert not modules & {"numpy", "sqlite3", "rich", "asyncio", "httpx"}
 
 

@@ -7,6 +7,7 @@ from importlib import import_module
 import click
 
 from claude_mem import __version__
+from claude_mem.cli.groups import Group
 from claude_mem.errors import ClaudeMemError
 
 _HELP = """Persistent memory for coding agents.
@@ -99,7 +100,7 @@ _OF_HOOKS = (
 )  # modules that load settings only where they need them
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted(_MODULE_OF)
 
@@ -135,7 +136,7 @@ def commands(context: click.Context) -> None:
 def main() -> None:
     """Errors are printed as one line with exit code 1; a closed pipe is not an error."""
     try:
-        commands()
+        commands(prog_name="claude-mem")
     except ClaudeMemError as error:
         click.echo(f"claude-mem: {error}", err=True)
         sys.exit(1)

@@ -329,7 +329,7 @@ def print_report(report: Report, context: str, dry_run: bool) -> None:
     for path, reason in report.troubles[:TROUBLES_SHOWN]:
         click.echo(f"  {path}: {reason}")
     if len(report.troubles) > TROUBLES_SHOWN:
-        click.echo(f"  and {len(report.troubles) - TROUBLES_SHOWN} more files")
+        click.echo(f"  and {pluralize(len(report.troubles) - TROUBLES_SHOWN, 'more file')}")
     if not total.turns:
         return
     click.echo()
@@ -476,7 +476,8 @@ def _redactor(settings: Settings) -> Redactor:
 
 def report_of_file(report: RestoreReport) -> list[str]:
     lines = [
-        f"{report.added.total()} records restored, {report.existing.total()} already stored",
+        f"{pluralize(report.added.total(), 'record')} restored, {report.existing.total()} already"
+        " stored",
         *_refusals(report.refused, report.reasons),
     ]
     if report.candidates:
@@ -495,10 +496,10 @@ def report_of_database(report: DatabaseReport) -> list[str]:
     sessions, added = report.sessions, report.added
     existing = sessions["skipped"] + sessions["unchanged"]
     return [
-        f"{sessions['added']} sessions imported, {sessions['updated']} updated, "
+        f"{pluralize(sessions['added'], 'session')} imported, {sessions['updated']} updated, "
         f"{existing} already stored",
-        f"{added['observations']} observations, {added['summaries']} summaries, "
-        f"{added['prompts']} prompts",
+        f"{pluralize(added['observations'], 'observation')}, "
+        f"{pluralize(added['summaries'], 'summary')}, {pluralize(added['prompts'], 'prompt')}",
         *_refusals(report.refused, report.reasons),
     ]
 
@@ -508,7 +509,7 @@ def _refusals(count: int, reasons: Iterable[Refusal]) -> list[str]:
         return []
     lines = [f"  {refusal.place} {refusal.reason}" for refusal in reasons]
     more = [f"  and {count - len(lines)} more"] if count > len(lines) else []
-    return [f"{count} records were rejected:", *lines, *more]
+    return [f"{pluralize(count, 'record')} rejected:", *lines, *more]
 
 
 commands = [import_past]

@@ -2,13 +2,13 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
 import click
 
 from claude_mem import params
+from claude_mem.cli.arguments import OneLineErrors, several_of
 from claude_mem.cli.open_store import open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.cli.team_recall import has_joined, timeline_of_team
@@ -55,21 +55,6 @@ def _show_help(
     return words
 
 
-def _choices(choices: Iterable[str]) -> Callable[..., list[str] | None]:
-    """A callback for an option that takes several choices, separated by commas."""
-    choice = click.Choice(tuple(choices))
-
-    def convert(
-        context: click.Context, param: click.Parameter, value: str | None
-    ) -> list[str] | None:
-        if value is None:
-            return None
-        names = [name.strip() for name in value.split(",") if name.strip()]
-        return [choice.convert(name, param, context) for name in names]
-
-    return convert
-
-
 def _check_date(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
     try:
         if value:
@@ -80,27 +65,13 @@ def _check_date(context: click.Context, param: click.Parameter, value: str | Non
     return value
 
 
-class _Command(click.Command):
-    """Reports an invalid value like all other errors: in one line, with exit code 1."""
-
-    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
-        try:
-            return super().parse_args(context, arguments)
-        except click.MissingParameter:
-            raise
-        except click.BadParameter as error:
-            raise BadInput(
-                error.format_message(), error.param.name if error.param else None
-            ) from None
-
-
-_TYPES = _choices((*OBSERVATION_TYPES, *params.KINDS))
+_TYPES = several_of((*OBSERVATION_TYPES, *params.KINDS))
 _TYPES_HELP = f"{', '.join(OBSERVATION_TYPES)}, summaries or prompts; separate several with commas."
 _LIMIT = click.IntRange(1, params.MAX_LIMIT)
 _DEPTH = click.IntRange(0, params.MAX_DEPTH)
 
 
-@click.command(cls=_Command, context_settings=_QUERY)
+@click.command(cls=OneLineErrors, context_settings=_QUERY)
 @click.argument("query", nargs=-1, type=click.UNPROCESSED, is_eager=True, callback=_show_help)
 @click.option("--project", help="Only this project (name or key).")
 @click.option("--type", callback=_TYPES, help=_TYPES_HELP)
@@ -122,7 +93,7 @@ _DEPTH = click.IntRange(0, params.MAX_DEPTH)
 @click.option("--session", help="Only this session (id from `claude-mem sessions`).")
 @click.option(
     "--status",
-    callback=_choices(SESSION_STATUSES),
+    callback=several_of(SESSION_STATUSES),
     help="Only sessions with this status: active, completed, failed or interrupted; separate "
     "several with commas.",
 )
@@ -164,7 +135,7 @@ def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **optio
         click.echo(NO_MEMORIES)
 
 
-@click.command(cls=_Command, context_settings=_QUERY)
+@click.command(cls=OneLineErrors, context_settings=_QUERY)
 @click.argument(
     "anchor",
     nargs=-1,
@@ -199,7 +170,7 @@ def timeline(settings: Settings, /, anchor: tuple[str, ...], as_json: bool, **op
         click.echo(timeline_text(result, now.tzinfo, _highlighter(text, now)))
 
 
-@click.command(cls=_Command)
+@click.command(cls=OneLineErrors)
 @click.argument("anchor")
 @click.option(
     "--project", help="Search this project (name or key) instead of the project of ANCHOR."

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from claude_mem.cli.groups import Group
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings, record_environment
@@ -17,7 +18,7 @@ from claude_mem.worker.lock import is_held
 from claude_mem.worker.session_logging import session_mark
 
 
-@click.group(short_help="Manage the background process.")
+@click.group(cls=Group, short_help="Manage the background process.")
 def worker() -> None:
     """Manage the background process. Hooks start it automatically."""
 

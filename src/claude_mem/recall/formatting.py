@@ -12,7 +12,7 @@ from claude_mem.recall.timeline import Timeline
 from claude_mem.store.clock import iso
 from claude_mem.store.memories import column_texts
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.text import one_line, shorten
+from claude_mem.text import one_line, pluralize, shorten, spellings
 from claude_mem.types import Json
 
 MAX_TITLE = 120
@@ -25,12 +25,7 @@ _FIELDS = (
     "files_read", "files_modified", "files_edited",
 )  # fmt: skip
 
-_SINGULAR = {
-    "sessions": "session",
-    "observations": "observation",
-    "summaries": "summary",
-    "prompts": "prompt",
-}
+_NOUNS = spellings(("session", "observation", "summary", "prompt"))
 
 ORIGINS = {
     "person": "words of the user",
@@ -44,11 +39,7 @@ Show = Callable[[str], str]  # formats a title, for example with marked words
 
 def counts_text(counts: Mapping[str, Json]) -> str:
     """{"sessions": 1, "summaries": 2} as "1 session, 2 summaries"."""
-    return ", ".join(
-        f"{count} {_SINGULAR[noun] if count == 1 else noun}"
-        for noun, count in counts.items()
-        if count
-    )
+    return ", ".join(pluralize(count, _NOUNS[name]) for name, count in counts.items() if count)
 
 
 def search_text(result: SearchResult, zone: tzinfo | None, show: Show = str) -> str:
@@ -64,7 +55,7 @@ def search_text(result: SearchResult, zone: tzinfo | None, show: Show = str) -> 
     if result.has_more:
         lines.append("More results: set offset.")
     if result.waiting:
-        lines.append(f"\n{result.waiting} memories are not indexed yet: try again soon.")
+        lines.append(f"\nNot indexed yet: {pluralize(result.waiting, 'memory')}. Try again soon.")
     if result.embedder_error:
         lines.append(f"\nSearched by words only: {result.embedder_error}")
     if result.team_error:

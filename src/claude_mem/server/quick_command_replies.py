@@ -140,7 +140,9 @@ def status_text(report: dict[str, Json], for_terminal: bool) -> str:
     spent = f"; {format_spending(observer)}" if has_spent(observer) else ""
     pairs.append(("observer", f"{observer['used']}, {observer['why']}{spent}"))
     aside = f", {waiting['set_aside']} set aside" if waiting["set_aside"] else ""
-    spooled = f"{waiting['waiting']} events waiting, {waiting['rejected']} rejected{aside}"
+    spooled = (
+        f"{pluralize(waiting['waiting'], 'event')} waiting, {waiting['rejected']} rejected{aside}"
+    )
     if waiting["lost"]:
         spooled += f", {waiting['lost']} lost: the disk was full"
     pairs.append(("spool", spooled))
@@ -180,7 +182,8 @@ def _imported_line(state: Json) -> str:
 def _vector_line(state: Json) -> str:
     if not isinstance(state, dict):
         return "none: search uses full text only"
-    return f"{state['read']} of {state['memories']} memories, embedder {state['embedder']}"
+    memories = pluralize(state["memories"], "memory")
+    return f"{state['read']} of {memories}, embedder {state['embedder']}"
 
 
 def dead_letter_line(letter: JsonRow) -> str:

@@ -1,12 +1,13 @@
 """What the user agrees to before a model is used."""
 
 from claude_mem.config import Settings
+from claude_mem.text import pluralize
 
 
 def terms_of(settings: Settings, observer: str, address: str) -> str:
     limits = (
-        f"at most {settings.observer.daily_requests} requests and "
-        f"{settings.observer.daily_tokens} tokens a day"
+        f"at most {pluralize(settings.observer.daily_requests, 'request')} and "
+        f"{pluralize(settings.observer.daily_tokens, 'token')} a day"
     )
     return (
         f"{observer} sends the content of your sessions, without secrets and private text, to "
