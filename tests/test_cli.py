@@ -282,7 +282,11 @@ def test_settings_are_shown_changed_and_unset(home: Home) -> None:
     assert json.loads(home.layout.settings.read_text()) == {}
     refused = home.command("settings", "context-tokens", "many")
     assert refused.returncode == 1 and "must be a whole number" in refused.stderr
+    too_large = home.command("settings", "CONTEXT_TOKENS", "99999999")
+    assert too_large.returncode == 1
+    assert "must be a whole number from 0 to 7425 (default 1000)" in too_large.stderr
     assert home.command("settings", "no-such-thing").returncode == 1
+    assert "did you mean CONTEXT_TOKENS?" in home.command("settings", "CONTEXT_TOKEN", "5").stderr
 
 
 def test_a_broken_settings_file_is_a_clear_error_for_people_and_no_harm_to_hooks(

@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
     os.umask(0o077)
     layout.create()
     _log_to_file(settings)
-    report_problems(layout, problems)
+    report_problems(layout, map(str, problems))
     _report_ignored(settings, ignored)
     for name in retired_settings(environ):
         log.info("%s is no longer a setting: it is ignored", name)

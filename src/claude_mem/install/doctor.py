@@ -16,8 +16,10 @@ from claude_mem.config import (
     environment_for_worker,
     is_agent,
     load_usable_settings,
+    move_aside,
 )
 from claude_mem.config.pausing import current_pause
+from claude_mem.config.sources import MOVE_ASIDE
 from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.install import attachment, claude_settings, mcp_server, plugin
@@ -72,8 +74,14 @@ class Doctor:
 
     def _settings(self) -> Iterator[Check]:
         _, errors = load_usable_settings(self.environ)
+        path = self.settings.layout.settings
+
+        def fix() -> None:
+            move_aside(path)
+
         for error in errors:
-            yield Check("settings", "wrong", error, "claude-mem settings NAME --unset")
+            is_file = error.remedy == MOVE_ASIDE
+            yield Check("settings", "wrong", str(error), error.remedy, fix if is_file else None)
         if not errors:
             yield Check("settings", "ok", "valid")
         ignored = environment_for_worker(self.environ, self.settings.layout).ignored
@@ -205,7 +213,7 @@ class Doctor:
         open_paths = [path for path in _all_files(layout.root) if _is_accessible_to_others(path)]
 
         def fix() -> None:
-            for path in open_paths:
+            for path in filter(Path.exists, open_paths):  # another fix may have moved one
                 path.chmod(path.stat().st_mode & 0o700)
 
         if open_paths:
@@ -301,7 +309,7 @@ class Doctor:
             yield Check("excluded", "ok", f"not recorded: {', '.join(excluded)}")
         if lost := trouble.lost_events(os.fsencode(layout.root)):
             events = "1 event was" if lost == 1 else f"{lost} events were"
-            text = f"{events} lost: could not be written to {layout.spool}"
+            text = f"{events} lost: they could not be written to {layout.spool}"
             yield Check("lost", "wrong", text, f"free space: df -h {layout.root}")
 
     def _backlog(self) -> Iterator[Check]:
