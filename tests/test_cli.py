@@ -129,6 +129,22 @@ def test_a_fact_is_shown_with_the_memories_it_comes_from(home: Home) -> None:
     assert missing.returncode == 1 and "`claude-mem facts`" in missing.stderr
 
 
+def test_the_next_page_is_named_as_an_option(home: Home) -> None:
+    for text in ("The relay needs 5 V", "The relay is slow", "The relay rusts"):
+        home.command("remember", text, "--type", "decision")
+    for environment in ({}, {"TZ": "UTC"}):  # by the worker, and by the command
+        shown = home.command("search", "relay", "--limit", "1", "--offset", "1", **environment)
+        assert "More results: --offset 2." in shown.stdout
+        details = home.command("search", "relay", "-v", **environment).stdout
+        assert re.search(r"\(~\d+t", details) and "~" not in shown.stdout
+    assert (
+        "More facts: --offset 2." in home.command("facts", "--project", "*", "--limit", "2").stdout
+    )
+    assert "More results: --limit 2." in home.command("related", "1", "--limit", "1").stdout
+    assert re.search(r"\(~\d+t", home.command("timeline", "1", "-v").stdout)
+    assert "~" not in home.command("timeline", "1").stdout
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [

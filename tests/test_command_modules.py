@@ -70,6 +70,9 @@ def ours(modules: set[str]) -> set[str]:
         ("search", "relay", "lamp"),
         ("search", "--json", "why does it flicker", "--limit=3"),
         ("search", "lamp", "-quay", "--type", "discovery"),
+        ("search", "lamp", "--type", "discoveries"),
+        ("search", "lamp", "-v"),
+        ("search", "--verbose", "lamp", "--limit", "1"),
     ],
 )
 def test_a_running_worker_answers_as_the_command_itself_does(

@@ -79,7 +79,9 @@ def facts(context: click.Context, /, as_json: bool, **options: Any) -> None:
     elif store is None:
         click.echo(NO_MEMORIES)
     else:
-        click.echo(without_controls(facts_text(rows, has_more=has_more, of_team=of_team)))
+        more = f"--offset {(query.offset if query else 0) + len(rows)}"
+        text = facts_text(rows, has_more=has_more, of_team=of_team, more=more)
+        click.echo(without_controls(text))
 
 
 def _query(store: StoreReader, values: dict[str, Json]) -> FactsQuery | None:

@@ -11,7 +11,7 @@ from claude_mem.config.pausing import current_pause
 from claude_mem.hook import trouble
 from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.intake import rejected_events, spool
-from claude_mem.recall.formatting import search_json, search_text
+from claude_mem.recall.formatting import next_offset, search_json, search_text
 from claude_mem.recall.highlighting import highlighter
 from claude_mem.recall.search import SearchResult, search
 from claude_mem.recall.tokens import estimate_tokens
@@ -41,9 +41,10 @@ def search_reply(
     semantic_index: SemanticIndex | None,
     as_json: bool,
     for_terminal: bool,
+    verbose: bool,
 ) -> str:
     result = search(store, params.search_query(store, values, now), now, semantic_index)
-    return result_reply(result, values, now, as_json, for_terminal)
+    return result_reply(result, values, now, as_json, for_terminal, verbose)
 
 
 def result_reply(
@@ -52,11 +53,13 @@ def result_reply(
     now: datetime,
     as_json: bool,
     for_terminal: bool,
+    verbose: bool,
 ) -> str:
     if as_json:
         return json_text(search_json(result), for_terminal)
     show = highlighter(str(values["query"]), now) if for_terminal else without_controls
-    return search_text(result, now.tzinfo, show)
+    more = f"--offset {next_offset(values, result)}"
+    return search_text(result, now.tzinfo, show, more=more, plain=not verbose)
 
 
 def context_reply(text: str, settings: Settings, as_json: bool) -> str:
