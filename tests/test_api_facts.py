@@ -59,6 +59,7 @@ def test_pages_and_filters(api: Api) -> None:
     assert [*first["facts"], *second["facts"]] == everything["facts"]
     assert list(facts(api, status="candidate")) == [DOUBTFUL]
     assert facts(api, kind="command,fault") == {}
+    assert list(facts(api, kind="rules", status="candidates")) == [DOUBTFUL]
 
 
 @pytest.mark.parametrize(

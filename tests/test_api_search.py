@@ -1,7 +1,8 @@
 """Search, timeline and full memories over HTTP, with valid, invalid and random requests."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claude_mem.params import MAX_DEPTH, MAX_LIMIT, SEARCH, TIMELINE
+from claude_mem.recall.formatting import search_text
+from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.search import SearchResult, SearchRow
 from tests.api import Api, open_api
 
 SEARCHES = ("/api/search", "/api/search/by-file", "/api/search/by-concept", "/api/search/by-type",
@@ -58,6 +62,30 @@ def test_the_text_form_has_a_line_for_each_turn_with_the_passage_that_matches(ap
     )
     assert len(heads) == len({line.split(" ")[0] for line in heads}) == 2
     assert all("t)" in line or "t, weak)" in line for line in heads)
+
+
+def test_the_next_page_is_named_as_a_parameter(api: Api) -> None:
+    first = api.get("/api/search", query="relay", format="text", limit=1).text
+    assert first.endswith("\nMore results: set offset to 1.")
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_rows_for_users_have_plain_words(plain: bool) -> None:
+    first = SearchRow(MemoryId("observation", 1), 0, "change", "Relay", None, 97, "p", 1, 1.0)
+    weak = replace(first, is_strong=False, marks=("outside", "pinned"), continues=first.id)
+    text = search_text(SearchResult((first, weak), True, 1), UTC, more="--offset 2", plain=plain)
+    assert text.splitlines() == [
+        "#1 1970-01-01 00:00 change: Relay" + ("" if plain else " (~97t)"),
+        "#1 1970-01-01 00:00 change: Relay "
+        + (
+            "(weaker match, repeats tool output, files or web pages, pinned, continues #1)"
+            if plain
+            else "(~97t, weak, outside, pinned, continues #1)"
+        ),
+        "More results: --offset 2.",
+        "",
+        "Not indexed yet: 1 memory. Try again soon.",
+    ]
 
 
 def test_if_nothing_is_strong_the_text_says_so_first(api: Api) -> None:

@@ -115,6 +115,92 @@ def test_show_says_what_is_wrong_with_an_id(shared: Home, ids: list[str], messag
     assert message in done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_fact_is_shown_with_the_memories_it_comes_from(home: Home) -> None:
+    home.command("remember", "The relay needs 5 V", "--type", "decision")
+    (fact,) = as_json(home, "facts", "--project", "*")["facts"]
+    shown = home.command("show", f"F{fact['id']}").stdout
+    assert shown.startswith(f"F{fact['id']} decision  ") and "words of the user" in shown
+    assert "value: The relay needs 5 V\nstatus: holds\nseen in 1 turn, first " in shown
+    assert shown.endswith("from 1: The relay needs 5 V\n")
+    (record,) = as_json(home, "show", f"f{fact['id']}")
+    assert record == {**fact, "memory_kind": "fact", "memories": record["memories"]}
+    assert [memory["id"] for memory in record["memories"]] == fact["sources"]
+    missing = home.command("show", "F59")
+    assert missing.returncode == 1 and "`claude-mem facts`" in missing.stderr
+
+
+def test_the_next_page_is_named_as_an_option(home: Home) -> None:
+    for text in ("The relay needs 5 V", "The relay is slow", "The relay rusts"):
+        home.command("remember", text, "--type", "decision")
+    for environment in ({}, {"TZ": "UTC"}):  # by the worker, and by the command
+        shown = home.command("search", "relay", "--limit", "1", "--offset", "1", **environment)
+        assert "More results: --offset 2." in shown.stdout
+        details = home.command("search", "relay", "-v", **environment).stdout
+        assert re.search(r"\(~\d+t", details) and "~" not in shown.stdout
+    assert (
+        "More facts: --offset 2." in home.command("facts", "--project", "*", "--limit", "2").stdout
+    )
+    assert "More results: --limit 2." in home.command("related", "1", "--limit", "1").stdout
+    assert re.search(r"\(~\d+t", home.command("timeline", "1", "-v").stdout)
+    assert "~" not in home.command("timeline", "1").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("edit P1 --title x", "P1 is a prompt, which stays as it was typed"),
+        ("edit P1", "claude-mem wrong P1; to forget it: claude-mem forget P1"),
+        ("edit S1 --title x", "S1 has no --title: set --request, "),
+        ("edit 1 --next-steps x", "1 has no --next-steps: set --type, --title"),
+        ("edit S1", "or --notes, such as claude-mem edit S1 --investigated TEXT"),
+        ("facts edit 59", "nothing to change: set --subject, --value or --scope, such as"
+                          " claude-mem edit F59 --value TEXT"),
+    ],
+)  # fmt: skip
+def test_an_edit_that_cannot_be_made_says_what_can_be_set(
+    shared: Home, command: str, message: str
+) -> None:
+    done = shared.command(*command.split())
+    assert done.returncode == 1 and message in done.stderr, done.stderr
+
+
+def groups(context: click.Context) -> Iterator[click.Context]:
+    """The command and each group in it."""
+    group = context.command
+    assert isinstance(group, click.Group)
+    yield context
+    for name in group.list_commands(context):
+        if isinstance(command := group.get_command(context, name), click.Group):
+            yield from groups(click.Context(command, context, name))
+
+
+def test_each_command_that_is_misspelled_is_named() -> None:
+    for context in groups(click.Context(commands, info_name="claude-mem")):
+        group = context.command
+        assert isinstance(group, click.Group)
+        for name in group.list_commands(context):
+            misspelled = name[0] + name[2:]
+            with pytest.raises(click.UsageError) as raised:
+                group.resolve_command(context, [misspelled])
+            assert f"{context.command_path} {name}" in raised.value.format_message()
+
+
+@pytest.mark.parametrize(
+    ("typed", "advice"),
+    [
+        ("staus", "Did you mean claude-mem status or claude-mem stats?"),
+        ("worker strat", "Did you mean claude-mem worker start or "),
+        ("xyzzy", "claude-mem --help lists the commands."),
+        ("facts rules", "claude-mem facts --help lists the commands."),
+    ],
+)
+def test_an_unknown_command_is_answered_with_the_next_step(
+    shared: Home, typed: str, advice: str
+) -> None:
+    done = shared.command(*typed.split())
+    assert done.returncode == 2 and advice in done.stderr, done.stderr
+
+
 def test_stats(remembering: Home) -> None:
     report = as_json(remembering, "stats")
     assert report["database"]["summaries"] == 1
@@ -212,7 +298,11 @@ def test_settings_are_shown_changed_and_unset(home: Home) -> None:
     assert "CLAUDE_MEM_CONTEXT_TOKENS" not in home.layout.settings.read_text()
     refused = home.command("settings", "context-tokens", "many")
     assert refused.returncode == 1 and "must be a whole number" in refused.stderr
+    too_large = home.command("settings", "CONTEXT_TOKENS", "99999999")
+    assert too_large.returncode == 1
+    assert "must be a whole number from 0 to 7425 (default 1000)" in too_large.stderr
     assert home.command("settings", "no-such-thing").returncode == 1
+    assert "did you mean CONTEXT_TOKENS?" in home.command("settings", "CONTEXT_TOKEN", "5").stderr
 
 
 def test_a_broken_settings_file_is_a_clear_error_for_people_and_no_harm_to_hooks(
@@ -272,6 +362,8 @@ def test_of_several_ids_those_that_are_there_are_shown(shared: Home) -> None:
         ("search x --order upwards", "--order"),
         ("search x --type poem", "--type"),
         ("search x --status lost", "--status"),
+        ("facts --kind poems", "--kind"),
+        ("facts --status open", "--status"),
         ("timeline S1 --before 201", "--before"),
         ("timeline S1 --after=-1", "--after"),
         ("related S1 --limit 0", "--limit"),

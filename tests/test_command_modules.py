@@ -70,6 +70,9 @@ def ours(modules: set[str]) -> set[str]:
         ("search", "relay", "lamp"),
         ("search", "--json", "why does it flicker", "--limit=3"),
         ("search", "lamp", "-quay", "--type", "discovery"),
+        ("search", "lamp", "--type", "discoveries"),
+        ("search", "lamp", "-v"),
+        ("search", "--verbose", "lamp", "--limit", "1"),
     ],
 )
 def test_a_running_worker_answers_as_the_command_itself_does(
@@ -146,7 +149,7 @@ def test_help_loads_no_command(home: Home) -> None:
     text, modules = run(home, "--help")
     assert "Search memories." in text
     assert ours(modules) == {"claude_mem", "claude_mem.__main__", "claude_mem.cli",
-                             "claude_mem.errors"}  # fmt: skip
+                             "claude_mem.cli.groups", "claude_mem.errors"}  # fmt: skip
     assert not modules & {"numpy", "sqlite3", "rich", "asyncio", "httpx"}
 
 

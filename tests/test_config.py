@@ -162,7 +162,7 @@ def test_a_wrong_number_is_an_error_that_names_the_setting_and_where_it_stands(
 @pytest.mark.parametrize("setting", [s for s in NUMBERS if s.minimum], ids=name_of)
 def test_a_number_that_is_too_small_is_an_error(environ: dict[str, str], setting: Setting) -> None:
     too_small = str(setting.minimum - 1)
-    with pytest.raises(SettingsError, match=f"at least {setting.minimum}"):
+    with pytest.raises(SettingsError, match=f"from {setting.minimum} to "):
         load_settings(environ | {setting.name: too_small})
     assert load_settings(environ | {setting.name: str(setting.minimum)})
 

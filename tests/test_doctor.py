@@ -145,3 +145,35 @@ def test_a_damaged_database_and_another_claude_mem_are_found(installed: Home) ->
     assert status == 1
     assert checks["database"][0] == "wrong"
     assert checks["another claude-mem"][0] == "warning"
+
+
+def test_each_wrong_setting_is_reported_with_a_command_that_fixes_it(installed: Home) -> None:
+    path = installed.layout.settings
+    path.write_text('{"CLAUDE_MEM_CONTEXT_TOKENS": "many", "CLAUDE_MEM_HINTS": "maybe"}')
+    path.chmod(0o600)
+    checks = json.loads(installed.command("doctor", "--json").stdout)
+    remedies = [row["mend"] for row in checks if row["check"] == "settings"]
+    assert remedies == [
+        "claude-mem settings CONTEXT_TOKENS --unset",
+        "claude-mem settings HINTS --unset",
+    ]
+    assert remedies[0] in installed.command("status").stderr
+    for remedy in remedies:
+        assert installed.command(*remedy.split()[1:]).returncode == 0
+    assert verdicts(installed)[0] == 0
+    done = installed.command("doctor", CLAUDE_MEM_HINTS="maybe")
+    assert "-> unset CLAUDE_MEM_HINTS" in done.stdout
+
+
+def test_a_settings_file_that_cannot_be_read_is_moved_aside(installed: Home) -> None:
+    path = installed.layout.settings
+    path.write_text("{broken")
+    path.chmod(0o644)
+    for command in (["status"], ["settings", "CONTEXT_TOKENS", "9"], ["settings"]):
+        assert "claude-mem doctor --fix" in installed.command(*command).stderr
+    assert "claude-mem doctor --fix" in verdicts(installed)[1]["settings"][1]
+    status, checks = verdicts(installed, "--fix")
+    assert (status, checks["settings"][0]) == (0, "ok")
+    aside = path.with_name("settings.json.invalid")
+    assert aside.read_text() == "{broken" and not path.exists()
+    assert installed.command("settings", "CONTEXT_TOKENS", "9").returncode == 0

@@ -262,7 +262,7 @@ def test_rows_that_make_no_sense_are_told_and_the_rest_kept(
         "session_summaries 1": "is empty",
     }
     assert story.column("SELECT title FROM observations") == ["\ufffd bytes"]
-    assert "4 records were rejected:" in report_of_database(report)
+    assert "4 records rejected:" in report_of_database(report)
 
 
 def test_one_id_of_two_clients_stays_two_sessions(story: Story, legacy: LegacyDatabase) -> None:

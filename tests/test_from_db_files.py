@@ -99,6 +99,8 @@ def test_what_is_no_database_of_theirs_is_refused(story: Story, tmp_path: Path) 
 
     refused(tmp_path / "nowhere", NotFound, "no file")
     refused(tmp_path, BadInput, "cannot be read")
+    os.mkfifo(tmp_path / "pipe")
+    refused(tmp_path / "pipe", BadInput, "not a file")  # without waiting for a writer
     refused(story.layout.database, BadInput, "claude-mem export")
     text = tmp_path / "text"
     text.write_text("no database " * 100)

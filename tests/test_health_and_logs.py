@@ -92,11 +92,11 @@ def test_the_log_tells_the_way_of_an_event_from_its_hook_to_its_memories(home: H
     by_agent_id = home.command("worker", "logs", "--session", SESSION).stdout
     assert shown == by_agent_id
     lines = shown.splitlines()
-    assert all(f"session={SESSION} " in line for line in lines)
+    assert all(f"session {SESSION}: " in line for line in lines)
     (captured,) = (line for line in lines if "PostToolUse Edit captured" in line)
     found = re.search(r"event=(\w+) ", captured)
     assert found and "stored, prompt 1, turn 1" in captured
-    steps = [line.split(": ", 2)[-1] for line in lines if found[1] in line]
+    steps = [line.split(": ", 3)[-1] for line in lines if found[1] in line]
     assert len(steps) == 3 and steps[1].startswith("distilling") and "stored as S1" in steps[2]
     assert lines.index(captured) < next(i for i, line in enumerate(lines) if "stored as" in line)
 
@@ -113,6 +113,16 @@ def test_each_stored_observation_is_a_line_of_the_log(home: Home) -> None:
     for row in stored:
         assert f"observation #{row['id']} stored ({row['type']}): {row['title']}" in log
     assert stored
+
+
+def test_the_shown_log_has_no_control_codes(home: Home) -> None:
+    home.layout.create()
+    home.layout.worker_log.write_text("a title\x1b[31m in red\x1b]0;window\x07 \x9b2J\u202e end\n")
+    home.layout.hook_log.write_text("\x1b[2Jcleared\n")
+    shown = home.command("worker", "logs").stdout
+    assert shown == "hooks: cleared\nworker: a title in red]0;window 2J end\n"
+    home.layout.worker_log.write_text("session s: \x1b[31mred\n")
+    assert home.command("worker", "logs", "--session", "s").stdout == "session s: red\n"
 
 
 def test_the_log_has_nothing_about_an_unknown_session(home: Home) -> None:

@@ -134,7 +134,7 @@ def test_a_long_backlog_is_reported_once_a_day_and_never_deleted(keeper: Houseke
     record.write_text("x")
     trouble = layout.root / "trouble"
     keeper.tick(now)
-    assert "1 events wait in the spool, the oldest for 30 hours" in trouble.read_text()
+    assert "1 event waiting in the spool, the oldest for 30 hours" in trouble.read_text()
     trouble.unlink()
     keeper.tick(now + HOUR)
     assert not trouble.exists()
@@ -147,7 +147,7 @@ def test_many_waiting_events_are_reported_however_young(keeper: Housekeeping) ->
     for number in range(spool.WARN_FILES):
         (keeper._layout.spool / f"{now * 1_000_000 + number:020d}-1.event").touch()
     keeper.tick(now)
-    assert f"{spool.WARN_FILES} events wait" in (keeper._layout.root / "trouble").read_text()
+    assert f"{spool.WARN_FILES} events waiting" in (keeper._layout.root / "trouble").read_text()
 
 
 # The record

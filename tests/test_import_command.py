@@ -24,7 +24,7 @@ from tests.importing import (
     library,
     run_import,
 )
-from tests.payloads import session_start
+from tests.payloads import prompt, session_start, stop
 from tests.story import DAY
 from tests.terminal import Terminal
 from tests.transcripts import OLD, PROJECTS, SESSION, Chat, harbour
@@ -111,6 +111,31 @@ def test_a_file_that_cannot_be_read_is_reported_and_stops_nothing(home: Home) ->
     done = home.command("import", *named)
     assert done.returncode == 0
     assert "pipe.jsonl: " in done.stdout
+
+
+@pytest.mark.parametrize("content", ["# claude-mem\n\nA memory.\n", '{"a": 1}\n', "\x00\x01", ""])
+def test_a_named_file_that_is_no_transcript_is_refused_before_anything_is_imported(
+    home: Home, content: str
+) -> None:
+    good = harbour().save(home.path / "good.jsonl")
+    other = home.path / "README.md"
+    other.write_text(content)
+    done = home.command("import", str(good), str(other))
+    assert done.returncode == 1
+    assert f"{other} is not a transcript" in done.stderr and "Claude Code, Codex" in done.stderr
+    assert not home.layout.database.exists()
+
+
+def test_ones_own_export_has_nothing_new_and_nothing_to_confirm(home: Home) -> None:
+    home.hook(prompt("Always run the tests with make check, never with pytest."))
+    home.hook(stop("I will."))
+    home.wait_settled()
+    assert home.rows("SELECT kind, status FROM facts") == [{"kind": "rule", "status": "holds"}]
+    file = str(home.path / "own.jsonl")
+    home.command("export", file)
+    done = home.command("import", file)
+    assert re.fullmatch(r"Nothing new: \d+ records already stored\n", done.stdout), done.stdout
+    assert home.rows("SELECT DISTINCT status FROM facts") == [{"status": "holds"}]
 
 
 def test_what_cannot_be_read_in_a_file_is_counted(home: Home) -> None:

@@ -6,6 +6,7 @@ knows more kinds of secrets.
 
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi
 from tests.observed import says, use
 from tests.payloads import edit, prompt, session_end, session_start, stop, tool
+from tests.terminal import Terminal
 from tests.test_hard_forgetting import back_up
 
 TOKEN = "ghp" + "_" + "Zx9Qw7Lk2Vb5" * 3
@@ -141,12 +143,44 @@ def test_what_is_around_a_secret_stays_and_is_found(leaky: Home) -> None:
     assert files_with_secrets(leaky) == []
 
 
-def test_cleaning_asks_first(home: Home) -> None:
+def test_cleaning_without_a_terminal_is_refused_with_the_command_to_type(home: Home) -> None:
     home.hook(prompt("Blink"))
     home.wait_settled()
     done = home.command("redact", "--clean")
-    assert done.returncode == 1 and "add --yes" in done.stderr
+    assert done.returncode == 1 and "claude-mem redact --clean --yes" in done.stderr
     assert home.command("redact").returncode == 1
+
+
+def test_cleaning_says_what_it_changes_and_asks(leaky: Home) -> None:
+    before = files_with_secrets(leaky)
+    command = [sys.executable, "-m", "claude_mem", "redact", "--clean"]
+    terminal = Terminal(command, leaky.path, leaky.env())
+    try:
+        wait_until(lambda: terminal.shows("Redact secrets in all files? [y/N]"), "the question")
+        assert terminal.shows("replaces 1 backup by a fresh one")
+        assert terminal.shows("empties or deletes")
+        assert terminal.shows("deletes 1 hook payload that could not be read or was set aside")
+        terminal.press("n\n")
+        assert terminal.process.wait(60) == 1
+    finally:
+        terminal.close()
+    assert files_with_secrets(leaky) == before
+
+
+def test_the_ids_of_sessions_in_our_own_log_are_no_secrets(home: Home) -> None:
+    home.start_worker()
+    home.command("remember", "The relay is slow")
+    home.hook(prompt("Blink", session_id="ses_5f2a9c1e7ffeXk3QzBv8LmNpRt"))
+    home.hook(session_end(session_id="ses_5f2a9c1e7ffeXk3QzBv8LmNpRt"))
+    home.wait_settled()
+    wait_until(lambda: "session ses_5f2a" in home.layout.worker_log.read_text(), "the log")
+    assert "session hand-" in home.layout.worker_log.read_text()
+    assert home.command("redact", "--scan").stdout == "0 secrets found.\n"
+
+
+def test_a_session_cookie_is_still_a_secret() -> None:
+    (finding,) = find_in_text(Redactor(), "a", "session=ses_5f2a9c1e7ffeXk3QzBv8LmNpRt; Path=/")
+    assert finding.kind == "cookie"
 
 
 def test_every_table_with_text_is_searched(home: Home) -> None:

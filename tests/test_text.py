@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.text import one_line, shorten, shorten_middle, without_controls
+from claude_mem.text import (
+    one_line,
+    pluralize,
+    shorten,
+    shorten_middle,
+    spellings,
+    without_controls,
+)
 from claude_mem.word_runs import RunFinder, has_run, has_run_of, hashes_of, runs_of
 
 
@@ -90,3 +97,22 @@ def test_no_character_without_a_shape_is_part_of_a_word() -> None:
         assert list(runs_of(f"the har{character}bour light blinks")) == [
             ("the", "harbour", "light", "blinks")
         ]
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "text"),
+    [
+        (1, "observation", "1 observation"), (0, "observation", "0 observations"),
+        (2, "memory", "2 memories"), (2, "day", "2 days"), (2, "box", "2 boxes"),
+        (2, "hook payload", "2 hook payloads"), (1, "more file", "1 more file"),
+    ],
+)  # fmt: skip
+def test_a_noun_agrees_with_its_count(count: int, noun: str, text: str) -> None:
+    assert pluralize(count, noun) == text
+
+
+def test_a_choice_may_be_spelled_in_the_plural() -> None:
+    assert spellings(("rule", "discovery", "holds")) == {
+        "rule": "rule", "rules": "rule", "discovery": "discovery", "discoveries": "discovery",
+        "holds": "holds", "holdses": "holds",
+    }  # fmt: skip

@@ -48,3 +48,27 @@ def test_purge_without_open_sessions_leaves_nothing(home: Home) -> None:
     home.wait_settled()
     assert home.command("uninstall", "--purge", "--yes").returncode == 0
     assert not home.layout.root.exists()
+
+
+def test_a_dry_run_names_what_uninstall_removes_and_changes_nothing(installed: Home) -> None:
+    codex = installed.path / ".codex"
+    codex.mkdir()
+    assert installed.command("install", "--agent", "codex", "--scope", "user").returncode == 0
+    installed.start_worker()
+    ours = {
+        p: p.read_bytes() for p in (codex, installed.path / ".claude") for p in p.rglob("*.json")
+    }
+    shown = installed.command("uninstall", "--dry-run", "--purge")
+    assert shown.returncode == 0, shown.stderr
+    for line in (
+        f"Would remove our hooks in {installed.path}/.claude/settings.json",
+        f"Would remove the entries of Codex in {codex}/hooks.json",
+        f"Would delete the memories in {installed.layout.root}",
+        "Would stop the worker",
+    ):
+        assert line in shown.stdout
+    assert {path: path.read_bytes() for path in ours} == ours
+    assert installed.worker_pid() and installed.layout.database.exists()
+    assert installed.command("uninstall").returncode == 0
+    after = installed.command("uninstall", "--dry-run").stdout
+    assert "there is nothing to remove" in after and "Would keep the memories" in after

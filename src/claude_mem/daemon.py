@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
     except OSError as error:  # such as a file in the place of a directory
         trouble.report(os.fsencode(layout.root), f"worker: it cannot start: {error}")
         return 1
-    report_problems(layout, problems)
+    report_problems(layout, map(str, problems))
     _report_ignored(settings, ignored)
     for name in retired_settings(environ):
         log.info("%s is no longer a setting: it is ignored", name)

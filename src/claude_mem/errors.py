@@ -1,7 +1,7 @@
 """The errors of claude-mem. Callers match them by type and read their fields, never their message.
 
 ClaudeMemError
-├── SettingsError           a setting or settings file that cannot be used
+├── SettingsError           a setting or settings file that cannot be used; carries the remedy
 ├── StoreError              the database cannot be used
 │   ├── ForeignDatabase     not created by claude-mem: never written to
 │   ├── NewerDatabase       created by a newer claude-mem: never downgraded
@@ -27,7 +27,9 @@ class ClaudeMemError(Exception):
 
 
 class SettingsError(ClaudeMemError):
-    pass
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy  # a command to type
 
 
 class StoreError(ClaudeMemError):

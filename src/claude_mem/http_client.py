@@ -20,6 +20,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from claude_mem import __version__
 from claude_mem.errors import InvalidCertificate, RequestFailed
+from claude_mem.text import pluralize
 from claude_mem.types import Json
 from claude_mem.urls import is_this_machine, url_problem
 
@@ -75,7 +76,7 @@ async def send_json(
         async with asyncio.timeout(seconds):
             response = await _send(method, url, headers, json.dumps(body).encode())
     except TimeoutError:
-        raise RequestFailed(f"no response within {seconds:.0f} seconds") from None
+        raise RequestFailed(f"no response within {pluralize(round(seconds), 'second')}") from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
         raise _failure(error) from None
     if len(secret) < MIN_SECRET_CHARS:

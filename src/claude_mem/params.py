@@ -21,6 +21,7 @@ from claude_mem.recall.timeline import DEFAULT_DEPTH, TimelineQuery
 from claude_mem.redaction import Redactor
 from claude_mem.store import StoreReader
 from claude_mem.store.editing import FIELDS, LISTS, Value
+from claude_mem.text import spellings
 from claude_mem.types import (
     FACT_KINDS,
     FACT_STATUSES,
@@ -149,6 +150,10 @@ def new_memory(params: Params, redactor: Redactor) -> NewMemory:
 
 def edit_request(memory_id: MemoryId, params: Params, redactor: Redactor) -> EditRequest:
     """An empty text removes a field."""
+    if not FIELDS[memory_id.kind]:
+        raise BadInput(
+            f"a {memory_id.kind} stays as it was typed: pin it, mark it as wrong or forget it", "id"
+        )
     check_names(params, FIELDS[memory_id.kind])
     params = cast(Params, redactor.redact_json(dict(params)))
     values: dict[str, Value] = {}
@@ -325,11 +330,12 @@ def _choices(params: Params, name: str, allowed: Iterable[Choice]) -> tuple[Choi
     values = names(params, name)
     if not values:
         return ()
-    choices = {str(choice): choice for choice in allowed}
+    allowed = tuple(allowed)
+    choices = spellings(allowed)
     wrong = sorted(set(values) - choices.keys())
     if wrong:
-        raise BadInput(f"{name} must be one of {', '.join(choices)}: {wrong[0][:40]!r}", name)
-    return tuple(choices[value] for value in values)
+        raise BadInput(f"{name} must be one of {', '.join(allowed)}: {wrong[0][:40]!r}", name)
+    return tuple(dict.fromkeys(choices[value] for value in values))
 
 
 def _order(params: Params) -> Order:

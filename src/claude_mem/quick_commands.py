@@ -29,6 +29,7 @@ OPTIONS = {
         "--offset": "offset",
     },
 }
+VERBOSE = "-v", "--verbose"  # of a search
 _SAME_IN_THE_WORKER = (b"CLAUDE_MEM_DATA_DIR", b"CLAUDE_MEM_WORKER_PORT")
 _NOT_PLAIN = 0o010000, 0o100000, 0o140000  # a pipe, a file, a socket on stdin: perhaps a payload
 
@@ -66,6 +67,8 @@ def parse(arguments: list[str]) -> dict[str, str] | None:
         name, equals, value = argument.partition("=")
         if argument == "--json":
             values["json"] = "yes"
+        elif arguments[0] == "search" and argument in VERBOSE:
+            values["verbose"] = "yes"
         elif name in options:
             text = value if equals else next(rest, None)
             if text is None or options[name] in values:

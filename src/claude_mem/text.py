@@ -1,8 +1,11 @@
 """Text made to fit: shortened, on one line, without control characters; counts and times."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TypeVar
+
+Name = TypeVar("Name", bound=str)
 
 # Escape sequences of terminals, control characters but tab and newline, and lone surrogates.
 _CONTROLS = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -61,8 +64,20 @@ def _one_joiner(run: re.Match[str]) -> str:
 
 
 def pluralize(count: object, noun: str) -> str:
-    plural = noun if count == 1 else f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{count} {plural}"
+    return f"{count} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Of the last word."""
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
+
+
+def spellings(choices: Iterable[Name]) -> dict[str, Name]:
+    """Each choice by its name and by the plural of it."""
+    choices = tuple(choices)
+    return {plural(name): name for name in choices} | {str(name): name for name in choices}
 
 
 def format_counts(counts: Mapping[str, object]) -> str:

@@ -7,7 +7,8 @@ from importlib import import_module
 import click
 
 from claude_mem import __version__
-from claude_mem.errors import ClaudeMemError
+from claude_mem.cli.groups import Group
+from claude_mem.errors import ClaudeMemError, SettingsError
 
 _HELP = """Persistent memory for coding agents.
 
@@ -92,14 +93,14 @@ _MODULES = {  # no command pays for the modules of another
     "worker": ("worker",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-_TOLERANT = ("doctor", "uninstall")  # must work with invalid settings
+_TOLERANT = ("doctor", "settings", "uninstall")  # must work with invalid settings
 _OF_HOOKS = (
     "context",
     "legacy_hook_commands",
 )  # modules that load settings only where they need them
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted(_MODULE_OF)
 
@@ -135,9 +136,10 @@ def commands(context: click.Context) -> None:
 def main() -> None:
     """Errors are printed as one line with exit code 1; a closed pipe is not an error."""
     try:
-        commands()
+        commands(prog_name="claude-mem")
     except ClaudeMemError as error:
-        click.echo(f"claude-mem: {error}", err=True)
+        remedy = error.remedy if isinstance(error, SettingsError) else ""
+        click.echo(f"claude-mem: {error}" + (f". To fix it: {remedy}" if remedy else ""), err=True)
         sys.exit(1)
     except UnicodeEncodeError as error:
         if error.encoding == "utf-8":  # arguments that are not valid text

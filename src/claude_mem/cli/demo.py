@@ -16,7 +16,7 @@ from claude_mem.errors import BadInput, ClaudeMemError
 from claude_mem.install.launcher import write_launcher
 from claude_mem.intake.transcripts.transcript import Payload, Transcript
 from claude_mem.server import client
-from claude_mem.text import one_line, shorten
+from claude_mem.text import one_line, pluralize, shorten
 from claude_mem.types import FROM_TRANSCRIPT, Json
 
 SAMPLE_SESSION = Path(__file__).with_name("demo_session.jsonl")
@@ -53,7 +53,9 @@ def _replay(launcher: Path, layout: Layout, source: Path, project_dir: str, home
     for event, payload in payloads(source):
         hook.run(event, payload)
         click.echo(f"   {event:<19} {_describe(payload)}")
-    click.echo(f"   {hook.count} hooks, {hook.seconds / hook.count * 1000:.0f} ms each\n")
+    click.echo(
+        f"   {pluralize(hook.count, 'hook')}, {hook.seconds / hook.count * 1000:.0f} ms each\n"
+    )
     print_heading("2. The context of the next session in that directory")
     start: dict[str, Json] = {
         "session_id": "the-next-session",

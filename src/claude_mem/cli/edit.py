@@ -1,7 +1,7 @@
 """claude-mem edit, pin and wrong, carried out by the worker, which also updates contexts."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +12,7 @@ from claude_mem.cli.output import json_option, print_json
 from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
+from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.server.client import request
 from claude_mem.store.editing import FIELDS
 from claude_mem.types import OBSERVATION_TYPES, Json
@@ -35,6 +36,10 @@ def undo_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None
     return click.option("--undo", is_flag=True, help=text)
 
 
+def _option(field: str) -> str:
+    return f"--{_OPTIONS.get(field, field).replace('_', '-')}"
+
+
 def field_options(*kinds: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """An option for each field of these kinds of memories."""
     names = dict.fromkeys(name for kind in kinds for name in FIELDS[kind])
@@ -45,9 +50,9 @@ def field_options(*kinds: str) -> Callable[[Callable[..., None]], Callable[..., 
             text = _HELP.get(option) or f'New {option}; "" removes it.'
             if len(kinds) > 1 and name in FIELDS["fact"]:
                 text = f"Of a fact (F5): {text[0].lower()}{text[1:]}"
-            command = click.option(
-                f"--{option.replace('_', '-')}", name, multiple=name in _OPTIONS, help=text
-            )(command)
+            command = click.option(_option(name), name, multiple=name in _OPTIONS, help=text)(
+                command
+            )
         return command
 
     return add
@@ -114,17 +119,39 @@ def edit_memory(settings: Settings, id_: str, fields: dict[str, Any]) -> dict[st
         for name, value in fields.items()
         if value is not None and value != ()
     }
-    if not body:
-        raise BadInput("nothing to change: set an option such as --title (see --help)")
-    return request(settings.layout, os.environ, _path(id_), body, method="PATCH")
+    memory_id = params.any_memory_id(id_)
+    _check_fields(memory_id, body)
+    return request(settings.layout, os.environ, _path(memory_id), body, method="PATCH")
+
+
+def _check_fields(memory_id: MemoryId, body: Mapping[str, Json]) -> None:
+    allowed = FIELDS[memory_id.kind]
+    if not allowed:
+        raise BadInput(
+            f"{memory_id} is a {memory_id.kind}, which stays as it was typed. To leave it out of"
+            f" searches and contexts: claude-mem wrong {memory_id}; to forget it: claude-mem forget"
+            f" {memory_id}"
+        )
+    unknown = [name for name in body if name not in allowed]
+    if body and not unknown:
+        return
+    options = [_option(name) for name in allowed]
+    reason = f"{memory_id} has no {_option(unknown[0])}" if unknown else "nothing to change"
+    example = _option(allowed[1])
+    raise BadInput(
+        f"{reason}: set {', '.join(options[:-1])} or {options[-1]}, such as"
+        f" claude-mem edit {memory_id} {example} TEXT"
+    )
 
 
 def change_memory(settings: Settings, id_: str, action: str, undo: bool) -> dict[str, Any]:
-    return request(settings.layout, os.environ, f"{_path(id_)}/{action}", {"undo": undo})
+    return request(
+        settings.layout, os.environ, f"{_path(params.any_memory_id(id_))}/{action}", {"undo": undo}
+    )
 
 
-def _path(id_: str) -> str:
-    return f"/api/memories/{quote(str(params.any_memory_id(id_)), safe='')}"
+def _path(memory_id: MemoryId) -> str:
+    return f"/api/memories/{quote(str(memory_id), safe='')}"
 
 
 def print_changed(result: dict[str, Any], action: str, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from claude_mem import params
+from claude_mem.cli.arguments import OneLineErrors, several_of
 from claude_mem.cli.edit import (
     change_memory,
     edit_memory,
@@ -14,6 +15,7 @@ from claude_mem.cli.edit import (
     print_changed,
     undo_option,
 )
+from claude_mem.cli.groups import Group
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.cli.user_only import refuse_agents
@@ -28,13 +30,25 @@ from claude_mem.types import FACT_KINDS, FACT_STATUSES, Json
 ALL_PROJECTS = "*"
 
 
-@click.group(invoke_without_command=True)
+class _Facts(OneLineErrors, Group):
+    """Lists facts itself, with options."""
+
+
+@click.group(cls=_Facts, invoke_without_command=True)
 @click.option(
     "--project",
     help='Project name or key (default: the project of this directory); "*": all projects.',
 )
-@click.option("--kind", help=f"{', '.join(FACT_KINDS)}; separate several with commas.")
-@click.option("--status", help=f"{', '.join(FACT_STATUSES)}; separate several with commas.")
+@click.option(
+    "--kind",
+    callback=several_of(FACT_KINDS),
+    help=f"{', '.join(FACT_KINDS)}; separate several with commas.",
+)
+@click.option(
+    "--status",
+    callback=several_of(FACT_STATUSES),
+    help=f"{', '.join(FACT_STATUSES)}; separate several with commas.",
+)
 @click.option(
     "--limit", type=click.IntRange(1, params.MAX_FACTS), help="Maximum rows (default 50)."
 )
@@ -65,7 +79,9 @@ def facts(context: click.Context, /, as_json: bool, **options: Any) -> None:
     elif store is None:
         click.echo(NO_MEMORIES)
     else:
-        click.echo(without_controls(facts_text(rows, has_more=has_more, of_team=of_team)))
+        more = f"--offset {(query.offset if query else 0) + len(rows)}"
+        text = facts_text(rows, has_more=has_more, of_team=of_team, more=more)
+        click.echo(without_controls(text))
 
 
 def _query(store: StoreReader, values: dict[str, Json]) -> FactsQuery | None:

@@ -25,6 +25,7 @@ from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.import_options import ImportOptions, Reads
 from claude_mem.intake.transcripts.import_report import Report, Tally
 from claude_mem.intake.transcripts.importer import OnFile, distil_waiting, import_transcripts
+from claude_mem.intake.transcripts.transcript import open_transcript
 from claude_mem.recall.context import build_context
 from claude_mem.redaction import Redactor
 from claude_mem.server.client import hand_over
@@ -104,11 +105,12 @@ def import_past(
     exports = [path for path in paths if path.is_file() and is_export(path)]
     if dry_run and exports:
         raise BadInput(f"--dry-run supports only transcripts, but {exports[0]} is an export")
+    transcripts = [path for path in paths if path not in exports]
+    _refuse_other_files(transcripts)
     for path in exports:
         _print_lines(report_of_file(restore_file(settings, path, is_own=own)))
     if exports and len(exports) == len(paths):
         return
-    transcripts = [path for path in paths if path not in exports]
     files = find_transcripts(transcripts) if transcripts else all_transcripts(agents)
     options = import_options(settings, project, day_ms(since))
     if not files and not as_json:
@@ -128,6 +130,24 @@ def import_past(
     _print_left(report, unindexed)
     if project and not report.projects:
         click.echo(f"These files contain no session of the project {project}.")
+
+
+def _refuse_other_files(paths: list[Path]) -> None:
+    """Before anything is imported: of what the user named, each file must be a transcript."""
+    for path in paths:
+        if path.is_dir():
+            continue
+        try:
+            is_transcript = next(open_transcript(path).events(), None) is not None
+        except (OSError, BadInput):
+            continue  # it cannot be read, which the import reports
+        if not is_transcript:
+            agents = ", ".join(agent.title for agent in AGENTS if agent.transcripts)
+            raise BadInput(
+                f"{path} is not a transcript: it contains no session. Nothing was imported. import"
+                f" takes transcripts of {agents}, directories of them, files that claude-mem export"
+                " wrote, and with --from-db the database of the TypeScript claude-mem"
+            )
 
 
 def import_and_report(settings: Settings, files: list[Path]) -> None:
@@ -329,7 +349,7 @@ def print_report(report: Report, context: str, dry_run: bool) -> None:
     for path, reason in report.troubles[:TROUBLES_SHOWN]:
         click.echo(f"  {path}: {reason}")
     if len(report.troubles) > TROUBLES_SHOWN:
-        click.echo(f"  and {len(report.troubles) - TROUBLES_SHOWN} more files")
+        click.echo(f"  and {pluralize(len(report.troubles) - TROUBLES_SHOWN, 'more file')}")
     if not total.turns:
         return
     click.echo()
@@ -475,8 +495,14 @@ def _redactor(settings: Settings) -> Redactor:
 
 
 def report_of_file(report: RestoreReport) -> list[str]:
+    existing = report.existing.total()
+    restored = (
+        f"{pluralize(report.added.total(), 'record')} restored, {existing} already stored"
+        if report.added.total()
+        else f"Nothing new: {pluralize(existing, 'record')} already stored"
+    )
     lines = [
-        f"{report.added.total()} records restored, {report.existing.total()} already stored",
+        restored,
         *_refusals(report.refused, report.reasons),
     ]
     if report.candidates:
@@ -495,10 +521,10 @@ def report_of_database(report: DatabaseReport) -> list[str]:
     sessions, added = report.sessions, report.added
     existing = sessions["skipped"] + sessions["unchanged"]
     return [
-        f"{sessions['added']} sessions imported, {sessions['updated']} updated, "
+        f"{pluralize(sessions['added'], 'session')} imported, {sessions['updated']} updated, "
         f"{existing} already stored",
-        f"{added['observations']} observations, {added['summaries']} summaries, "
-        f"{added['prompts']} prompts",
+        f"{pluralize(added['observations'], 'observation')}, "
+        f"{pluralize(added['summaries'], 'summary')}, {pluralize(added['prompts'], 'prompt')}",
         *_refusals(report.refused, report.reasons),
     ]
 
@@ -508,7 +534,7 @@ def _refusals(count: int, reasons: Iterable[Refusal]) -> list[str]:
         return []
     lines = [f"  {refusal.place} {refusal.reason}" for refusal in reasons]
     more = [f"  and {count - len(lines)} more"] if count > len(lines) else []
-    return [f"{count} records were rejected:", *lines, *more]
+    return [f"{pluralize(count, 'record')} rejected:", *lines, *more]
 
 
 commands = [import_past]

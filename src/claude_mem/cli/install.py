@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sqlite3
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from claude_mem.install import (
 from claude_mem.install.claude import Claude, config_dir, find_claude
 from claude_mem.install.hooks import HookEvent, events_for
 from claude_mem.install.launcher import disarm_launcher, write_launcher
+from claude_mem.install.other_agents import files_with_entries
 from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import Page
@@ -333,14 +335,21 @@ def _settings_path(scope: str) -> Path:
     help="Remove it only from this agent; can be repeated.",
 )
 @click.option("--purge", is_flag=True, help="Also delete all memories.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed without removing it.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
-def uninstall(settings: Settings, agents: tuple[str, ...], purge: bool, yes: bool) -> None:
+def uninstall(
+    settings: Settings, agents: tuple[str, ...], purge: bool, dry_run: bool, yes: bool
+) -> None:
     """Remove claude-mem from all agents. Memories are kept unless --purge is given.
 
     Exits with 1 if a settings file could not be changed; the hooks left in it do nothing.
     """
     layout = settings.layout
+    if dry_run:
+        for line in _preview_uninstall(settings, agents, purge):
+            click.echo(line)
+        return
     if purge and not yes:
         click.confirm(f"Delete everything in {layout.root}?", abort=True)
     outcomes = _detach(settings, agents)
@@ -364,6 +373,35 @@ def uninstall(settings: Settings, agents: tuple[str, ...], purge: bool, yes: boo
         )
     if any(outcome.failed for outcome in outcomes):
         raise SystemExit(1)
+
+
+def _preview_uninstall(settings: Settings, agents: tuple[str, ...], purge: bool) -> Iterator[str]:
+    layout = settings.layout
+    parts = [
+        f"the entries of {agent.title} in {path}"
+        for agent in INSTALLABLE
+        if not agents or agent.name in agents
+        for path in files_with_entries(agent, layout, os.environ)
+    ]
+    if not agents or "claude" in agents:
+        parts = [
+            *attachment.attached(find_claude(settings, os.environ), layout, os.environ),
+            *parts,
+        ]
+    for part in parts:
+        yield f"Would remove {part}"
+    if not parts:
+        yield "claude-mem is not installed: there is nothing to remove."
+    if agents:
+        return
+    if client.running_worker(layout) is not None:
+        yield "Would stop the worker"
+    if layout.root.is_dir():
+        yield (
+            f"Would delete the memories in {layout.root}"
+            if purge
+            else f"Would keep the memories in {layout.root} (--purge deletes them)"
+        )
 
 
 def _detach(settings: Settings, agents: tuple[str, ...]) -> list[attachment.Outcome]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from claude_mem.cli.groups import Group
 from claude_mem.cli.output import json_option, print_json, print_table
 from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import Settings
@@ -16,7 +17,7 @@ from claude_mem.types import Json
 _DIRECTORY = click.argument("directory", default=".", type=click.Path(file_okay=False))
 
 
-@click.group()
+@click.group(cls=Group)
 def project() -> None:
     """List projects, and change which directories belong to them."""
 

@@ -17,13 +17,9 @@ from claude_mem.server import client
 from claude_mem.store.stored_secrets import Finding
 from claude_mem.text import pluralize
 from claude_mem.types import Json
-from claude_mem.worker.stored_secrets import scan
+from claude_mem.worker.stored_secrets import files_to_replace, scan
 
 TIMEOUT = 3600  # seconds; a large database is searched and written anew
-WARNING = """\
-This cannot be undone. A fresh backup replaces the backups of the database. Files that cannot be
-searched reliably are deleted: logs, hook payloads that could not be read, events that were set
-aside, and copies of damaged databases."""
 
 
 @click.command()
@@ -63,14 +59,20 @@ def _scan(settings: Settings, as_json: bool) -> None:
         return
     _print(findings)
     if findings:
-        click.echo("To remove them: claude-mem redact --clean")
+        click.echo(
+            "To remove them: claude-mem redact --clean (it first says what it changes, and asks)"
+        )
 
 
 def _clean(settings: Settings, yes: bool, as_json: bool) -> None:
+    if not yes and (as_json or not sys.stdin.isatty()):
+        raise BadInput(
+            "--clean cannot ask for confirmation here: claude-mem redact --scan shows what would be"
+            " redacted, claude-mem redact --clean --yes does it"
+        )
+    if not as_json:
+        _announce(settings)
     if not yes:
-        if as_json or not sys.stdin.isatty():
-            raise BadInput("--clean cannot ask for confirmation here: add --yes")
-        click.echo(WARNING)
         click.confirm("Redact secrets in all files?", abort=True)
     client.start(settings.layout, os.environ)
     answer = cast(
@@ -84,6 +86,24 @@ def _clean(settings: Settings, yes: bool, as_json: bool) -> None:
         click.echo("No file contains them any more.")
     else:
         click.echo("The worker is still removing them from its files: see claude-mem doctor.")
+
+
+def _announce(settings: Settings) -> None:
+    files = files_to_replace(settings.layout)
+    changes = [
+        "redacts secrets in the database and renders the contexts again",
+        f"replaces {pluralize(files.backups, 'backup')} by a fresh one" if files.backups else "",
+        f"empties or deletes {pluralize(files.logs, 'log')}" if files.logs else "",
+        f"deletes {pluralize(files.rejected, 'hook payload')} that could not be read or "
+        f"{'was' if files.rejected == 1 else 'were'} set aside"
+        if files.rejected
+        else "",
+        f"deletes {pluralize(files.damaged, 'file')} of damaged databases" if files.damaged else "",
+    ]
+    click.echo(f"In {settings.layout.root}, this")
+    for change in filter(None, changes):
+        click.echo(f"- {change}")
+    click.echo("Files that cannot be searched reliably go as a whole. This cannot be undone.")
 
 
 def _print(findings: Iterable[Finding]) -> None:

@@ -2,13 +2,13 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
 import click
 
 from claude_mem import params
+from claude_mem.cli.arguments import OneLineErrors, several_of
 from claude_mem.cli.open_store import open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.cli.team_recall import has_joined, timeline_of_team
@@ -17,6 +17,7 @@ from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import indexing
 from claude_mem.index.vectors.document_vectors import embed_some
 from claude_mem.index.vectors.lazy_index import open_semantic_index
+from claude_mem.quick_commands import VERBOSE
 from claude_mem.recall.formatting import (
     Show,
     search_json,
@@ -38,12 +39,12 @@ _QUERY = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 _OPTION = re.compile(r"--[\w-]+(=.*)?", re.DOTALL)
 
 
-class _HelpOption(click.Option):
-    """Shown with -h, which `_show_help` finds among the words of the query."""
+class _ShortOption(click.Option):
+    """Shown with its first letter, which is looked for among the words of the query."""
 
     def get_help_record(self, context: click.Context) -> tuple[str, str] | None:
         names, text = super().get_help_record(context) or ("", "")
-        return f"-h, {names}", text
+        return f"-{names.strip('-')[0]}, {names}", text
 
 
 def _show_help(
@@ -53,21 +54,6 @@ def _show_help(
         click.echo(context.get_help(), color=context.color)
         context.exit()
     return words
-
-
-def _choices(choices: Iterable[str]) -> Callable[..., list[str] | None]:
-    """A callback for an option that takes several choices, separated by commas."""
-    choice = click.Choice(tuple(choices))
-
-    def convert(
-        context: click.Context, param: click.Parameter, value: str | None
-    ) -> list[str] | None:
-        if value is None:
-            return None
-        names = [name.strip() for name in value.split(",") if name.strip()]
-        return [choice.convert(name, param, context) for name in names]
-
-    return convert
 
 
 def _check_date(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -80,27 +66,15 @@ def _check_date(context: click.Context, param: click.Parameter, value: str | Non
     return value
 
 
-class _Command(click.Command):
-    """Reports an invalid value like all other errors: in one line, with exit code 1."""
-
-    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
-        try:
-            return super().parse_args(context, arguments)
-        except click.MissingParameter:
-            raise
-        except click.BadParameter as error:
-            raise BadInput(
-                error.format_message(), error.param.name if error.param else None
-            ) from None
-
-
-_TYPES = _choices((*OBSERVATION_TYPES, *params.KINDS))
+_TYPES = several_of((*OBSERVATION_TYPES, *params.KINDS))
 _TYPES_HELP = f"{', '.join(OBSERVATION_TYPES)}, summaries or prompts; separate several with commas."
+_VERBOSE_HELP = "Also show the number of tokens, and the words that agents get (weak, outside)."
+_verbose_option = click.option("--verbose", is_flag=True, cls=_ShortOption, help=_VERBOSE_HELP)
 _LIMIT = click.IntRange(1, params.MAX_LIMIT)
 _DEPTH = click.IntRange(0, params.MAX_DEPTH)
 
 
-@click.command(cls=_Command, context_settings=_QUERY)
+@click.command(cls=OneLineErrors, context_settings=_QUERY)
 @click.argument("query", nargs=-1, type=click.UNPROCESSED, is_eager=True, callback=_show_help)
 @click.option("--project", help="Only this project (name or key).")
 @click.option("--type", callback=_TYPES, help=_TYPES_HELP)
@@ -122,7 +96,7 @@ _DEPTH = click.IntRange(0, params.MAX_DEPTH)
 @click.option("--session", help="Only this session (id from `claude-mem sessions`).")
 @click.option(
     "--status",
-    callback=_choices(SESSION_STATUSES),
+    callback=several_of(SESSION_STATUSES),
     help="Only sessions with this status: active, completed, failed or interrupted; separate "
     "several with commas.",
 )
@@ -132,10 +106,13 @@ _DEPTH = click.IntRange(0, params.MAX_DEPTH)
 )
 @click.option("--limit", type=_LIMIT, help="Maximum rows (default 8).")
 @click.option("--offset", type=click.IntRange(0, params.MAX_OFFSET), help="Rows to skip.")
+@_verbose_option
 @json_option
-@click.help_option("--help", cls=_HelpOption)
+@click.help_option("--help", cls=_ShortOption)
 @click.pass_obj
-def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **options: Any) -> None:
+def search(
+    settings: Settings, /, query: tuple[str, ...], verbose: bool, as_json: bool, **options: Any
+) -> None:
     """Search memories.
 
     \b
@@ -150,12 +127,14 @@ def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **optio
     \b
     claude-mem show 12 S3 P4
     """
-    text, now = _join(query), datetime.now().astimezone()
+    text, verbose = _join(query, verbose)
+    now = datetime.now().astimezone()
     values = {"query": text, **_set(options)}
     with open_reader(settings) as store:
         if store is not None:
             index = open_semantic_index(settings)
-            reply = search_reply(store, values, now, index, as_json, sys.stdout.isatty())
+            for_terminal = sys.stdout.isatty()
+            reply = search_reply(store, values, now, index, as_json, for_terminal, verbose)
             click.echo(reply)
             return
     if as_json:
@@ -164,7 +143,7 @@ def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **optio
         click.echo(NO_MEMORIES)
 
 
-@click.command(cls=_Command, context_settings=_QUERY)
+@click.command(cls=OneLineErrors, context_settings=_QUERY)
 @click.argument(
     "anchor",
     nargs=-1,
@@ -176,12 +155,16 @@ def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **optio
 @click.option("--before", "depth_before", type=_DEPTH, help="Memories before it (default 10).")
 @click.option("--after", "depth_after", type=_DEPTH, help="Memories after it (default 10).")
 @click.option("--project", help="Only this project (name or key).")
+@_verbose_option
 @json_option
-@click.help_option("--help", cls=_HelpOption)
+@click.help_option("--help", cls=_ShortOption)
 @click.pass_obj
-def timeline(settings: Settings, /, anchor: tuple[str, ...], as_json: bool, **options: Any) -> None:
+def timeline(
+    settings: Settings, /, anchor: tuple[str, ...], verbose: bool, as_json: bool, **options: Any
+) -> None:
     """Show the memories before and after ANCHOR: an id such as 12, S3 or P4, or a search query."""
-    text, now = _join(anchor), datetime.now().astimezone()
+    text, verbose = _join(anchor, verbose)
+    now = datetime.now().astimezone()
     identity = parse_any_id(text)
     name = "anchor" if identity and identity.kind != "fact" else "query"
     values = {name: text, **_set(options)}
@@ -196,19 +179,23 @@ def timeline(settings: Settings, /, anchor: tuple[str, ...], as_json: bool, **op
     if as_json:
         print_json(timeline_json(result))
     else:
-        click.echo(timeline_text(result, now.tzinfo, _highlighter(text, now)))
+        show = _highlighter(text, now)
+        click.echo(timeline_text(result, now.tzinfo, show, plain=not verbose))
 
 
-@click.command(cls=_Command)
+@click.command(cls=OneLineErrors)
 @click.argument("anchor")
 @click.option(
     "--project", help="Search this project (name or key) instead of the project of ANCHOR."
 )
 @click.option("--type", callback=_TYPES, help=_TYPES_HELP)
 @click.option("--limit", type=_LIMIT, help="Maximum rows (default 10).")
+@click.option("-v", "--verbose", is_flag=True, help=_VERBOSE_HELP)
 @json_option
 @click.pass_obj
-def related(settings: Settings, /, anchor: str, as_json: bool, **options: Any) -> None:
+def related(
+    settings: Settings, /, anchor: str, verbose: bool, as_json: bool, **options: Any
+) -> None:
     """List memories with a meaning similar to that of ANCHOR.
 
     ANCHOR is the id of an observation (12), a summary (S3) or a prompt (P4).
@@ -222,18 +209,21 @@ def related(settings: Settings, /, anchor: str, as_json: bool, **options: Any) -
     if as_json:
         print_json(search_json(result))
     else:
-        click.echo(search_text(result, now.tzinfo, without_controls))
+        more = f"--limit {min(2 * request.limit, params.MAX_LIMIT)}"
+        click.echo(search_text(result, now.tzinfo, without_controls, more=more, plain=not verbose))
 
 
 def _set(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _join(words: tuple[str, ...]) -> str:
+def _join(words: tuple[str, ...], verbose: bool) -> tuple[str, bool]:
+    """The query, and whether its words or the option ask for details."""
     for word in words:
         if _OPTION.fullmatch(word):
             raise BadInput(f"no such option: {word}. To search for it: '\"{word}\"'")
-    return " ".join(words)
+    rest = [word for word in words if word not in VERBOSE]
+    return " ".join(rest), verbose or len(rest) < len(words)
 
 
 def _highlighter(query: str, now: datetime) -> Show:

@@ -1,10 +1,20 @@
 """claude-mem settings: list, show and change settings."""
 
+import os
+
 import click
 
 from claude_mem.cli.output import json_option, print_json, print_table
 from claude_mem.cli.user_only import refuse_agents
-from claude_mem.config import SCRIPTS, SETTINGS, Setting, Settings, change_setting, find_setting
+from claude_mem.config import (
+    SCRIPTS,
+    SETTINGS,
+    Setting,
+    Settings,
+    change_setting,
+    find_setting,
+    load_usable_settings,
+)
 from claude_mem.errors import SettingsError, WorkerError
 from claude_mem.observer.models.keys import store_in_keyring
 from claude_mem.server import client
@@ -26,6 +36,9 @@ def settings(
     the file. A running worker uses a new value at once, unless the description of the setting says
     that it needs a restart.
     """
+    if value is None and not unset:
+        for problem in load_usable_settings(os.environ)[1]:
+            click.echo(f"{problem}. To fix it: {problem.remedy}", err=True)
     if name is None:
         if unset:
             raise SettingsError("--unset needs the NAME of a setting")

@@ -15,16 +15,19 @@ from claude_mem.index.vectors.lazy_index import open_semantic_index
 from claude_mem.recall.answers import Answer, find_answers
 from claude_mem.recall.fence import OUTSIDE_KINDS, OUTSIDE_MARK, marked_lines
 from claude_mem.recall.formatting import ORIGINS, answers_text
-from claude_mem.recall.full_memories import NOUNS
-from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
+from claude_mem.recall.full_memories import NOUNS, get_memories, get_memory
+from claude_mem.recall.memory_ids import MemoryId, parse_any_id
 from claude_mem.recall.search import MARKS, OutsideWords, outside_words_of
 from claude_mem.recall.team_interface import TEAM
 from claude_mem.store import StoreReader
 from claude_mem.store.memories import column_texts
 from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turn_records import record_data
-from claude_mem.text import NO_MEMORIES, local_time, one_line, without_controls
+from claude_mem.text import NO_MEMORIES, local_time, one_line, pluralize, shorten, without_controls
 from claude_mem.types import Json
+
+FACTS = "facts"
+LONGEST_TITLE = 120
 
 
 @click.command()
@@ -47,6 +50,7 @@ def show(
     claude-mem show 12           an observation
     claude-mem show S3           a summary
     claude-mem show P4           a prompt
+    claude-mem show F5           a fact, with the memories that it comes from
     claude-mem show T6           a turn that another machine of your team recorded
     claude-mem show session 5    a session with all its memories, by its id from
                                  `claude-mem sessions` or the agent's session id
@@ -84,15 +88,40 @@ def show(
                 click.echo()
             _print_record(kind, record, outside.get(_memory_id(kind, record), frozenset()))
     if missing := [text for text, match in matches.items() if not match]:
-        raise NotFound(f"no memory with id {', '.join(missing)}")
+        raise NotFound(
+            f"no memory with id {', '.join(missing)}: `claude-mem search` and `claude-mem facts`"
+            " show ids"
+        )
 
 
 def _find(store: StoreReader, text: str) -> list[tuple[str, JsonRow]]:
-    memory_id = parse_memory_id(text)
+    memory_id = parse_any_id(text)
     if memory_id is None:
-        raise BadInput(f"{text!r} is not an id such as 12, S3, P4 or `session 5`")
+        raise BadInput(f"{text!r} is not an id such as 12, S3, P4, F5 or `session 5`")
+    if memory_id.kind == "fact":
+        fact = get_memory(store, memory_id)
+        return [(FACTS, {**fact, "memories": _sources(store, fact)})] if fact else []
     noun = NOUNS[memory_id.kind]
     return [(noun, record) for record in store.get_many(noun, [memory_id.number])]
+
+
+def _sources(store: StoreReader, fact: JsonRow) -> list[Json]:
+    """The memories that a fact comes from, by their titles."""
+    ids = params.memory_ids({"ids": fact["sources"]})
+    return [
+        {
+            "id": str(memory_id),
+            "title": _title(memory),
+            "created_at": memory["created_at"],
+            "origin": memory["origin"],
+        }
+        for memory_id, memory in get_memories(store, ids)
+    ]
+
+
+def _title(memory: JsonRow) -> str:
+    texts = (memory.get(name) for name in ("title", "request", "prompt_text"))
+    return shorten(_flat(next((text for text in texts if text), "")), LONGEST_TITLE)
 
 
 def _with_records(
@@ -103,7 +132,7 @@ def _with_records(
 
 def _record_of(store: StoreReader, noun: str, memory: JsonRow) -> JsonRow:
     identity = memory["id"]
-    if noun == "sessions" or not isinstance(identity, int):
+    if noun not in NOUNS.values() or not isinstance(identity, int):
         return {}
     return {"record": record_data(store.records_of(noun, [identity]).get(identity, ()))}
 
@@ -146,8 +175,11 @@ _LABELS = {
            "files_edited"),
     "sessions": ("title", "subtitle", "status", "content_session_id", "project_dir",
                  "prompt_counter"),
+    FACTS: ("subject", "value", "scope", "note", "status"),
 }  # fmt: skip
-_MARKS = {"observations": "#", "summaries": "S", "prompts": "P", "sessions": "session ", TEAM: "T"}
+_TYPES = {"observations": "type", FACTS: "kind"}
+_MARKS = {"observations": "#", "summaries": "S", "prompts": "P", "sessions": "session ", TEAM: "T",
+          FACTS: "F"}  # fmt: skip
 
 
 def _memory_id(noun: str, record: JsonRow) -> MemoryId:
@@ -160,8 +192,9 @@ def _outside_words(store: StoreReader, ids: Sequence[MemoryId]) -> OutsideWords:
 
 
 def _print_record(kind: str, record: JsonRow, outside: frozenset[str] = frozenset()) -> None:
-    when = local_time(record.get("created_at_epoch") or record.get("updated_at_epoch"))
-    type_ = f" {_flat(record['type'])}" if kind == "observations" else ""
+    moments = ("created_at_epoch", "updated_at_epoch", "last_seen_epoch")
+    when = local_time(next((record[name] for name in moments if record.get(name)), None))
+    type_ = f" {_flat(record[name])}" if (name := _TYPES.get(kind)) else ""
     marks = "".join(f"  {mark}" for mark in MARKS if record.get(mark))
     if origin := ORIGINS.get(str(record.get("origin"))):
         marks += f"  {origin}"
@@ -176,6 +209,8 @@ def _print_record(kind: str, record: JsonRow, outside: frozenset[str] = frozense
         text = "\n".join(marked_lines(without_controls(str(value)), outside))
         label = name.replace("_", " ")
         click.echo(f"{label}:\n{_indented(text)}" if _has_lines(text) else f"{label}: {text}")
+    if kind == FACTS:
+        _print_sources(record)
     parts = record.get("record")
     for part in parts if isinstance(parts, list) else ():
         assert isinstance(part, dict)
@@ -185,6 +220,19 @@ def _print_record(kind: str, record: JsonRow, outside: frozenset[str] = frozense
         print_heading(f"{_flat(part['speaker'])}, {kind_text}{mark}")
         lines = marked_lines(without_controls(str(part["text"])), outside)
         click.echo(_indented("\n".join(lines)))
+
+
+def _print_sources(fact: JsonRow) -> None:
+    if replacement := fact["superseded_by"]:
+        click.echo(f"replaced by: F{replacement}")
+    turns = pluralize(fact["count"], "turn")
+    click.echo(f"seen in {turns}, first {local_time(fact['first_seen_epoch'])}")
+    memories = fact["memories"]
+    assert isinstance(memories, list)
+    for memory in memories:
+        assert isinstance(memory, dict)
+        mark = OUTSIDE_MARK if memory["origin"] == "outside" else ""
+        click.echo(f"from {memory['id']}: {memory['title']}{mark}")
 
 
 def _flat(value: Json) -> str:

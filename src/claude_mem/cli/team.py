@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from claude_mem.cli.groups import Group
 from claude_mem.cli.open_store import open_reader, open_store_for_import
 from claude_mem.cli.output import json_option
 from claude_mem.cli.user_only import refuse_agents
@@ -18,7 +19,7 @@ from claude_mem.server import client as worker
 from claude_mem.text import format_pairs, pluralize
 
 
-@click.group()
+@click.group(cls=Group)
 def team() -> None:
     """Share the memory of projects with a team, or between your machines.
 
@@ -162,7 +163,7 @@ def _print_projects(projects: list[dict[str, Any]]) -> None:
         record = ", with its record" if project["record"] else ""
         click.echo(
             f"  {project['name']} ({project['key']}, number {project['id']}): {project['role']},"
-            f" {project['turns']}{limit} turns{record}"
+            f" turns {project['turns']}{limit}{record}"
         )
 
 
@@ -206,7 +207,7 @@ def push(settings: Settings, everything: bool) -> None:
 
     def progress(waiting: int) -> None:
         if sys.stderr.isatty():
-            click.echo(f"\r{waiting} turns left  ", nl=False, err=True)
+            click.echo(f"\r{pluralize(waiting, 'turn')} left  ", nl=False, err=True)
 
     with open_store_for_import(settings) as store:
         redactor = Redactor(settings.capture.redact_allow)
@@ -311,7 +312,7 @@ def invite(
             "projects": _team_ids(ask_blocking(joined, "me", {})["projects"], projects),
         }  # fmt: skip
         code = str(ask_blocking(joined, "invitations", body)["code"])
-    click.echo(f"On {name}'s machine, within {days} days:")
+    click.echo(f"On {name}'s machine, within {pluralize(days, 'day')}:")
     click.echo(f"  claude-mem team join {url} --invitation {code}")
 
 

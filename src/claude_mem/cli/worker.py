@@ -7,17 +7,18 @@ from pathlib import Path
 
 import click
 
+from claude_mem.cli.groups import Group
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings, record_environment
 from claude_mem.server import client
-from claude_mem.text import format_counts
+from claude_mem.text import format_counts, without_controls
 from claude_mem.types import Json
 from claude_mem.worker.lock import is_held
 from claude_mem.worker.session_logging import session_mark
 
 
-@click.group(short_help="Manage the background process.")
+@click.group(cls=Group, short_help="Manage the background process.")
 def worker() -> None:
     """Manage the background process. Hooks start it automatically."""
 
@@ -133,7 +134,7 @@ def _show_session_log(settings: Settings, session: str, lines: int) -> None:
 def _tail(path: Path, lines: int) -> list[str]:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return [line.rstrip("\n") for line in deque(file, lines)]
+            return [without_controls(line.rstrip("\n")) for line in deque(file, lines)]
     except FileNotFoundError:
         return []
 

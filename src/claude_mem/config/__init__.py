@@ -34,6 +34,7 @@ from claude_mem.config.sources import (
     change_setting,
     load_settings,
     load_usable_settings,
+    move_aside,
     read_settings_file,
     retired_settings,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "has_consent",
     "load_settings",
     "load_usable_settings",
+    "move_aside",
     "read_settings_file",
     "record_consent",
     "record_environment",

@@ -21,7 +21,10 @@ _OWN_NAMES = frozenset(
         b"plugin", b"installed.json", b".trouble.told", b".launcher-told",
     )
 )  # fmt: skip
-_OWN_PREFIXES = (f"{os.fsdecode(paths.DATABASE)}-", f"{os.fsdecode(paths.DATABASE)}.damaged-")
+_OWN_PREFIXES = (
+    f"{os.fsdecode(paths.DATABASE)}-", f"{os.fsdecode(paths.DATABASE)}.damaged-",
+    f"{os.fsdecode(paths.SETTINGS)}.invalid",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,13 +71,19 @@ class Setting:
         try:
             number = int(text[:40])
         except ValueError:
+            number = self.minimum - 1
+        if not self.minimum <= number <= self.maximum:
             no_limit = f" or {self.no_limit}" if self.no_limit else ""
-            raise SettingsError(f"{shown} must be a whole number{no_limit}") from None
-        if number < self.minimum:
-            raise SettingsError(f"{shown} must be at least {self.minimum}")
-        if number > self.maximum:
-            raise SettingsError(f"{shown} must be at most {self.maximum}")
+            raise SettingsError(
+                f"{shown} must be a whole number from {self.minimum} to {self.maximum}{no_limit}"
+                f" (default {self.default_text})"
+            )
         return number
+
+    @property
+    def short_name(self) -> str:
+        """As a user may type it."""
+        return self.name.removeprefix("CLAUDE_MEM_")
 
 
 def format_value(value: Value) -> str:
@@ -222,7 +228,8 @@ class ContextSettings:
     tokens: int = declare(
         "CLAUDE_MEM_CONTEXT_TOKENS",
         1000,
-        "maximum tokens of the context of a new session; 0: no context",
+        "maximum tokens of the context of a new session, up to 7425; 0: no context",
+        maximum=7_425,  # 9,900 UTF-16 units, what a client passes on, have at most 3 bytes each
     )
     hints: bool = declare(
         "CLAUDE_MEM_HINTS",
@@ -434,7 +441,12 @@ def find_setting(name: str) -> Setting:
             return _BY_NAME[candidate]
         if candidate in RETIRED:
             raise SettingsError(f"{candidate} is no longer a setting: it is ignored")
-    raise SettingsError(f"there is no setting {name!r}: `claude-mem settings` lists them")
+    from difflib import get_close_matches
+
+    names = [setting.short_name for setting in SETTINGS]
+    similar = get_close_matches(plain.removeprefix("CLAUDE_MEM_"), names, n=2)
+    meant = f"did you mean {' or '.join(similar)}? " if similar else ""
+    raise SettingsError(f"there is no setting {name!r}: {meant}`claude-mem settings` lists them")
 
 
 def section_of(setting: Setting) -> str:

@@ -18,6 +18,7 @@ from claude_mem.config.settings import (
 )
 from claude_mem.errors import SettingsError
 
+MOVE_ASIDE = "correct the file, or move it aside with claude-mem doctor --fix"
 _NAMES = frozenset(setting.name for setting in SETTINGS)
 
 
@@ -25,11 +26,11 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     """Raises SettingsError for the first value that cannot be used."""
     settings, problems = load_usable_settings(environ)
     if problems:
-        raise SettingsError(problems[0])
+        raise problems[0]
     return settings
 
 
-def load_usable_settings(environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
+def load_usable_settings(environ: Mapping[str, str]) -> tuple[Settings, list[SettingsError]]:
     """The settings, with the default for each value that cannot be used, and the problems.
 
     For callers that must keep working: a typing error must not stop the memory.
@@ -37,12 +38,12 @@ def load_usable_settings(environ: Mapping[str, str]) -> tuple[Settings, list[str
     layout = find_layout(environ)
     values: dict[str, Value] = {}
     sources: dict[str, str] = {}
-    problems: list[str] = []
+    problems: list[SettingsError] = []
     try:
         stored = read_settings_file(layout.settings)
     except SettingsError as error:
         stored = {}
-        problems.append(str(error))
+        problems.append(error)
     for setting in SETTINGS:
         name = setting.name
         if environ.get(name):
@@ -54,7 +55,9 @@ def load_usable_settings(environ: Mapping[str, str]) -> tuple[Settings, list[str
         try:
             values[name], sources[name] = setting.parse(text, source), source
         except SettingsError as error:
-            problems.append(str(error))
+            unset = f"claude-mem settings {setting.short_name} --unset"
+            remedy = f"unset {name}" if source == "environment" else unset
+            problems.append(SettingsError(str(error), remedy))
     return build_settings(layout, values, sources), problems
 
 
@@ -76,6 +79,14 @@ def read_settings_file(path: Path) -> dict[str, str]:
     }
 
 
+def move_aside(path: Path) -> Path:
+    """Keeps a settings file that cannot be read under another name, and returns it."""
+    aside = path.with_name(f"{path.name}.invalid")
+    path.chmod(0o600)
+    path.replace(aside)
+    return aside
+
+
 def change_setting(path: Path, setting: Setting, text: str | None) -> None:
     """Write one setting, or remove it (None), and keep every other key of the file."""
     if setting is DATA_DIR:
@@ -95,7 +106,7 @@ def _read_object(path: Path) -> dict[str, object]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}. Fix or delete it.") from None
+        raise SettingsError(f"{path} cannot be read: {error}", MOVE_ASIDE) from None
     if not isinstance(content, dict):
-        raise SettingsError(f"{path} does not contain a JSON object. Fix or delete it.")
+        raise SettingsError(f"{path} does not contain a JSON object", MOVE_ASIDE)
     return content

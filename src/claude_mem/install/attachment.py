@@ -114,6 +114,18 @@ def remove_plugin(claude: Claude | None, layout: Layout) -> list[Outcome]:
     return []
 
 
+def attached(claude: Claude | None, layout: Layout, environ: Mapping[str, str]) -> list[str]:
+    """What `detach` would remove."""
+    if has_plugin(claude) or (claude is None and plugin.installed_dir(layout).exists()):
+        parts = [f"the plugin {plugin.NAME} of Claude Code"]
+    else:
+        parts = []
+    for place in mcp_server.find_places(layout, environ):
+        where = f" in {place.directory}" if place.directory else ""
+        parts.append(f"the MCP server of Claude Code{where}")
+    return [*parts, *(f"our hooks in {path}" for path in files_with_hooks(layout, environ))]
+
+
 def detach(claude: Claude | None, layout: Layout, environ: Mapping[str, str]) -> list[Outcome]:
     return [
         *remove_plugin(claude, layout),

@@ -16,8 +16,10 @@ from claude_mem.config import (
     Settings,
     environment_for_worker,
     load_usable_settings,
+    move_aside,
 )
 from claude_mem.config.pausing import current_pause
+from claude_mem.config.sources import MOVE_ASIDE
 from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
@@ -32,6 +34,7 @@ from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.backups import newest_first
 from claude_mem.store.clock import iso, now_ms
+from claude_mem.text import pluralize
 from claude_mem.types import Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.disk_space import full_disk
@@ -74,8 +77,14 @@ class Doctor:
 
     def _settings(self) -> Iterator[Check]:
         _, errors = load_usable_settings(self.environ)
+        path = self.settings.layout.settings
+
+        def fix() -> None:
+            move_aside(path)
+
         for error in errors:
-            yield Check("settings", "wrong", error, "claude-mem settings NAME --unset")
+            is_file = error.remedy == MOVE_ASIDE
+            yield Check("settings", "wrong", str(error), error.remedy, fix if is_file else None)
         if not errors:
             yield Check("settings", "ok", "valid")
         ignored = environment_for_worker(self.environ, self.settings.layout).ignored
@@ -118,7 +127,7 @@ class Doctor:
                 text = f"{path} has no hook for {', '.join(missing)}"
                 return Check("hooks", "wrong", text, "claude-mem install --scope user")
             if events:
-                sources.append(f"{len(events)} hooks in {path}")
+                sources.append(f"{pluralize(len(events), 'hook')} in {path}")
         if len(sources) > 1:
             text = f"{' and '.join(sources)}: each event arrives twice (and is stored once)"
             return Check("hooks", "warning", text, "claude-mem install")
@@ -207,12 +216,12 @@ class Doctor:
         open_paths = [path for path in _all_files(layout.root) if _is_accessible_to_others(path)]
 
         def fix() -> None:
-            for path in open_paths:
+            for path in filter(Path.exists, open_paths):  # another fix may have moved one
                 path.chmod(path.stat().st_mode & 0o700)
 
         if open_paths:
-            example = open_paths[0].name
-            text = f"{len(open_paths)} files are accessible to other users, such as {example}"
+            files, example = pluralize(len(open_paths), "file"), open_paths[0].name
+            text = f"accessible to other users: {files}, such as {example}"
             yield Check("data directory", "wrong", text, "claude-mem doctor --fix", fix)
         elif not os.access(layout.root, os.W_OK):
             text = f"{layout.root} cannot be written"
@@ -317,7 +326,8 @@ class Doctor:
         if excluded := self.settings.capture.excluded_projects:
             yield Check("excluded", "ok", f"not recorded: {', '.join(excluded)}")
         if lost := trouble.lost_events(os.fsencode(layout.root)):
-            text = f"{lost} events were lost: they could not be written to {layout.spool}"
+            events = "1 event was" if lost == 1 else f"{lost} events were"
+            text = f"{events} lost: they could not be written to {layout.spool}"
             yield Check("lost", "wrong", text, f"free space: df -h {layout.root}")
 
     def _backlog(self) -> Iterator[Check]:
@@ -327,14 +337,15 @@ class Doctor:
         is_long = len(waiting) >= spool.WARN_FILES
         is_old = hours >= spool.WARN_HOURS
         verdict: Verdict = "warning" if is_long or is_old else "ok"
-        age = f", the oldest for {hours} hours" if is_old else ""
-        yield Check("spool", verdict, f"{len(waiting)} events waiting{age}",
+        age = f", the oldest for {pluralize(hours, 'hour')}" if is_old else ""
+        yield Check("spool", verdict, f"{pluralize(len(waiting), 'event')} waiting{age}",
                     "claude-mem worker start" if is_long or is_old else "")  # fmt: skip
         if rejected:
-            text = f"{len(rejected)} hook payloads could not be parsed"
+            text = f"{pluralize(len(rejected), 'hook payload')} could not be parsed"
             yield Check("rejected", "warning", text, f"see {layout.rejected}")
         if aside := rejected_events.records_set_aside(layout):
-            text = f"{len(aside)} events made the worker hang or die and were set aside"
+            events = pluralize(len(aside), "event")
+            text = f"{events} set aside that made the worker hang or die"
             yield Check("set aside", "warning", text, f"see {layout.set_aside}")
         if odd := undeletable.entries(layout):
             text = f"{odd[0].name} can be neither read nor deleted and is left out"
@@ -352,7 +363,7 @@ class Doctor:
         else:
             yield Check("queue", "ok", "no turn has been waiting for an hour")
         if dead := queue["dead"]:
-            text = f"{dead} turns could not be summarised"
+            text = f"{pluralize(dead, 'turn')} could not be summarised"
             yield Check("dead letters", "warning", text, "claude-mem retry")
 
     def _observer(self) -> Iterator[Check]:

@@ -117,6 +117,13 @@ def detach_agent(agent: Agent, layout: Layout, environ: Mapping[str, str]) -> li
     return outcomes
 
 
+def files_with_entries(agent: Agent, layout: Layout, environ: Mapping[str, str]) -> list[Path]:
+    """What `detach_agent` would change."""
+    recorded = [f.path for f in changed_files.read_records(layout) if f.agent == agent.name]
+    files = _candidates(agent, layout, environ, recorded)
+    return list(dict.fromkeys(file.path for file in files if _has_any(file)))
+
+
 def _reverted(file: AgentFile, record: changed_files.ChangedFile | None) -> Change:
     if record is None:
         return file.without_ours(None) if _has_any(file) else Change(file.path, None, None)

@@ -17,6 +17,7 @@ from claude_mem.errors import BadInput
 from claude_mem.install import jsonc
 from claude_mem.install.claude import config_dir
 from claude_mem.install.hooks import is_our_command
+from claude_mem.text import pluralize
 from claude_mem.types import Json
 
 COMMAND = PLUGIN = "claude-mem"  # our plugin is "claudemem"
@@ -104,9 +105,10 @@ def _plugins(directory: Path, settings: list[dict[str, Json]]) -> Iterator[Other
 def _hooks(path: Path, content: dict[str, Json], launcher: Path) -> Iterator[OtherInstall]:
     commands = [command for command in _hook_commands(content) if _is_foreign(command, launcher)]
     if commands:
-        hooks = "1 hook" if len(commands) == 1 else f"{len(commands)} hooks"
+        hooks = pluralize(len(commands), "hook")
+        runs = "runs" if len(commands) == 1 else "run"
         yield OtherInstall(
-            f"{hooks} in {path} run another claude-mem: {_command_line(commands[0])[:120]}",
+            f"{hooks} in {path} {runs} another claude-mem: {_command_line(commands[0])[:120]}",
             f"delete them from {path}",
         )
 

@@ -38,6 +38,7 @@ from claude_mem.recall.formatting import (
     answers_text,
     counts_text,
     memories_text,
+    next_offset,
     search_text,
     timeline_text,
 )
@@ -171,7 +172,8 @@ async def _search(call: Call) -> str:
 
     result = await call.worker.recall.search(build_query, call.now)
     note = [] if result.rows or "project" not in arguments else [_ONLY_THIS_PROJECT]
-    text = await asyncio.to_thread(search_text, result, call.now.tzinfo)
+    more = f"set offset to {next_offset(arguments, result)}"
+    text = await asyncio.to_thread(search_text, result, call.now.tzinfo, more=more)
     return fenced(text, *note)
 
 
@@ -210,7 +212,9 @@ async def _facts(call: Call) -> str:
     query = await call.read(lambda store: params.facts_query(store, arguments))
     facts, has_more = await call.read(lambda store: list_facts(store, query))
     of_team = await call.read(lambda store: list_team_facts(store, query))
-    return fenced(await asyncio.to_thread(facts_text, facts, has_more=has_more, of_team=of_team))
+    more = f"set offset to {query.offset + len(facts)}"
+    text = await asyncio.to_thread(facts_text, facts, has_more=has_more, of_team=of_team, more=more)
+    return fenced(text)
 
 
 # Saving and forgetting

@@ -44,11 +44,16 @@ def list_team_facts(store: StoreReader, query: FactsQuery) -> list[JsonRow]:
 
 
 def facts_text(
-    facts: Sequence[JsonRow], *, has_more: bool = False, of_team: Sequence[JsonRow] = ()
+    facts: Sequence[JsonRow],
+    *,
+    has_more: bool = False,
+    of_team: Sequence[JsonRow] = (),
+    more: str,
 ) -> str:
+    """`more` says how to get further facts."""
     lines = [_line(fact) for fact in facts] or ["No facts."]
     if has_more:
-        lines.append("More facts: set offset.")
+        lines.append(f"More facts: {more}.")
     if of_team:
         lines += ["From the team:", *map(_team_line, of_team)]
     return "\n".join(lines)

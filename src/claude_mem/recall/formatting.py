@@ -12,7 +12,7 @@ from claude_mem.recall.timeline import Timeline
 from claude_mem.store.clock import iso
 from claude_mem.store.memories import column_texts
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.text import one_line, shorten
+from claude_mem.text import one_line, pluralize, shorten, spellings
 from claude_mem.types import Json
 
 MAX_TITLE = 120
@@ -25,12 +25,7 @@ _FIELDS = (
     "files_read", "files_modified", "files_edited",
 )  # fmt: skip
 
-_SINGULAR = {
-    "sessions": "session",
-    "observations": "observation",
-    "summaries": "summary",
-    "prompts": "prompt",
-}
+_NOUNS = spellings(("session", "observation", "summary", "prompt"))
 
 ORIGINS = {
     "person": "words of the user",
@@ -38,21 +33,29 @@ ORIGINS = {
     "outside": "has words from outside",
 }
 NO_STRONG_MATCH = "No strong match. The nearest:"
+# What a user reads in place of the words that agents know.
+_PLAIN = {"outside": "repeats tool output, files or web pages", "weak": "weaker match"}
 
 Show = Callable[[str], str]  # formats a title, for example with marked words
 
 
 def counts_text(counts: Mapping[str, Json]) -> str:
     """{"sessions": 1, "summaries": 2} as "1 session, 2 summaries"."""
-    return ", ".join(
-        f"{count} {_SINGULAR[noun] if count == 1 else noun}"
-        for noun, count in counts.items()
-        if count
-    )
+    return ", ".join(pluralize(count, _NOUNS[name]) for name, count in counts.items() if count)
 
 
-def search_text(result: SearchResult, zone: tzinfo | None, show: Show = str) -> str:
-    """Best first; a turn has two lines: what it is, and the passage that matches."""
+def search_text(
+    result: SearchResult,
+    zone: tzinfo | None,
+    show: Show = str,
+    *,
+    more: str = "set offset",
+    plain: bool = False,
+) -> str:
+    """Best first; a turn has two lines: what it is, and the passage that matches.
+
+    `more` says how to get further results. `plain`: for users, without the number of tokens.
+    """
     if not result.rows:
         lines = ["Nothing found."]
     else:
@@ -60,11 +63,14 @@ def search_text(result: SearchResult, zone: tzinfo | None, show: Show = str) -> 
         lines = [] if any_strong else [NO_STRONG_MATCH]
         several_projects = len({row.project for row in result.rows}) > 1
         for row in result.rows:
-            lines += _result_lines(row, _moment(row, zone), show, several_projects, any_strong)
+            is_weak = any_strong and not row.is_strong
+            lines += _result_lines(
+                row, _moment(row, zone), show, several_projects, _notes(row, is_weak, plain)
+            )
     if result.has_more:
-        lines.append("More results: set offset.")
+        lines.append(f"More results: {more}.")
     if result.waiting:
-        lines.append(f"\n{result.waiting} memories are not indexed yet: try again soon.")
+        lines.append(f"\nNot indexed yet: {pluralize(result.waiting, 'memory')}. Try again soon.")
     if result.embedder_error:
         lines.append(f"\nSearched by words only: {result.embedder_error}")
     if result.team_error:
@@ -72,7 +78,13 @@ def search_text(result: SearchResult, zone: tzinfo | None, show: Show = str) -> 
     return "\n".join(lines)
 
 
-def timeline_text(timeline: Timeline | None, zone: tzinfo | None, show: Show = str) -> str:
+def next_offset(params: Mapping[str, Json], result: SearchResult) -> int:
+    return int(str(params.get("offset") or 0)) + len(result.rows)
+
+
+def timeline_text(
+    timeline: Timeline | None, zone: tzinfo | None, show: Show = str, *, plain: bool = False
+) -> str:
     if timeline is None:
         return "Nothing found."
     lines: list[str] = []
@@ -83,7 +95,7 @@ def timeline_text(timeline: Timeline | None, zone: tzinfo | None, show: Show = s
             day = f"{moment:%Y-%m-%d}"
             lines.append(("\n" if lines else "") + day)
         mark = "  <-- anchor" if row == timeline.anchor else ""
-        lines.append(_line(row, moment, show) + mark)
+        lines.append(_line(row, moment, show, _notes(row, False, plain)) + mark)
     return "\n".join(lines)
 
 
@@ -107,35 +119,34 @@ def timeline_json(result: Timeline | None) -> dict[str, Json]:
 
 
 def _result_lines(
-    row: SearchRow, moment: datetime, show: Show, names_project: bool, marks_weak: bool
+    row: SearchRow, moment: datetime, show: Show, names_project: bool, notes: str
 ) -> list[str]:
     snippet = _flat(row.snippet)
     has_snippet = bool(snippet) and snippet not in one_line(row.title)
     title = show(shorten(_flat(row.title), MAX_RESULT_TITLE if has_snippet else MAX_TITLE))
     project = f" [{_flat(row.project)}]" if names_project else ""
-    weak = ", weak" if marks_weak and not row.is_strong else ""
-    notes = f"~{row.tokens}t{weak}{_marks(row)}{_continues(row)}{_owner(row.owner)}"
-    head = f"{_label(row.id)} {moment:%Y-%m-%d %H:%M} {_flat(row.type)}: {title}{project} ({notes})"
+    head = f"{_label(row.id)} {moment:%Y-%m-%d %H:%M} {_flat(row.type)}: {title}{project}{notes}"
     return [head, f"  {show(snippet)}"] if has_snippet else [head]
 
 
-def _line(row: SearchRow, moment: datetime, show: Show) -> str:
-    line = f"{_label(row.id)} {moment:%H:%M} {_flat(row.type)}: {show(_title(row.title))}"
-    line += f" (~{row.tokens}t{_marks(row)}{_continues(row)}{_owner(row.owner)})"
+def _line(row: SearchRow, moment: datetime, show: Show, notes: str) -> str:
+    line = f"{_label(row.id)} {moment:%H:%M} {_flat(row.type)}: {show(_title(row.title))}{notes}"
     return line + (f", also {' '.join(map(_label, row.also))}" if row.also else "")
 
 
-def _marks(row: SearchRow) -> str:
-    return "".join(f", {mark}" for mark in row.marks)
+def _notes(row: SearchRow, is_weak: bool, plain: bool) -> str:
+    marks = (*(("weak",) if is_weak else ()), *row.marks)
+    notes = [_PLAIN.get(mark, mark) for mark in marks] if plain else [f"~{row.tokens}t", *marks]
+    if row.continues:
+        notes.append(f"continues {_label(row.continues)}")
+    if row.owner:
+        notes.append(_owner(row.owner))
+    return f" ({', '.join(notes)})" if notes else ""
 
 
 def _owner(owner: str) -> str:
     """A name that cannot be taken for a mark."""
-    return f", by {_NOT_A_NAME.sub('', _flat(owner))[:MAX_OWNER]}" if owner else ""
-
-
-def _continues(row: SearchRow) -> str:
-    return f", continues {_label(row.continues)}" if row.continues else ""
+    return f"by {_NOT_A_NAME.sub('', _flat(owner))[:MAX_OWNER]}"
 
 
 def _label(memory_id: MemoryId) -> str:
@@ -181,7 +192,7 @@ def _memory_text(memory_id: MemoryId, record: JsonRow, outside: frozenset[str]) 
     marks = "".join(f", {mark}" for mark in MARKS if record.get(mark))
     if origin := record.get("origin"):
         marks += f", {ORIGINS.get(str(origin), '')}"
-    owner = _owner(str(record.get("owner") or ""))
+    owner = f", {_owner(str(record['owner']))}" if record.get("owner") else ""
     project = _title(str(record["project"]))
     lines = [f"{_label(memory_id)}{type_} {_minute(record)} {project}{marks}{owner}"]
     if title:

@@ -11,7 +11,7 @@ from claude_mem.config.pausing import current_pause
 from claude_mem.hook import trouble
 from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.intake import rejected_events, spool, undeletable
-from claude_mem.recall.formatting import search_json, search_text
+from claude_mem.recall.formatting import next_offset, search_json, search_text
 from claude_mem.recall.highlighting import highlighter
 from claude_mem.recall.search import SearchResult, search
 from claude_mem.recall.tokens import estimate_tokens
@@ -42,9 +42,10 @@ def search_reply(
     semantic_index: SemanticIndex | None,
     as_json: bool,
     for_terminal: bool,
+    verbose: bool,
 ) -> str:
     result = search(store, params.search_query(store, values, now), now, semantic_index)
-    return result_reply(result, values, now, as_json, for_terminal)
+    return result_reply(result, values, now, as_json, for_terminal, verbose)
 
 
 def result_reply(
@@ -53,11 +54,13 @@ def result_reply(
     now: datetime,
     as_json: bool,
     for_terminal: bool,
+    verbose: bool,
 ) -> str:
     if as_json:
         return json_text(search_json(result), for_terminal)
     show = highlighter(str(values["query"]), now) if for_terminal else without_controls
-    return search_text(result, now.tzinfo, show)
+    more = f"--offset {next_offset(values, result)}"
+    return search_text(result, now.tzinfo, show, more=more, plain=not verbose)
 
 
 def context_reply(text: str, settings: Settings, as_json: bool) -> str:
@@ -147,7 +150,9 @@ def status_text(report: dict[str, Json], for_terminal: bool) -> str:
     spent = f"; {format_spending(observer)}" if has_spent(observer) else ""
     pairs.append(("observer", f"{observer['used']}, {observer['why']}{spent}"))
     aside = f", {waiting['set_aside']} set aside" if waiting["set_aside"] else ""
-    spooled = f"{waiting['waiting']} events waiting, {waiting['rejected']} rejected{aside}"
+    spooled = (
+        f"{pluralize(waiting['waiting'], 'event')} waiting, {waiting['rejected']} rejected{aside}"
+    )
     if waiting["lost"]:
         spooled += f", {waiting['lost']} lost: the disk was full"
     pairs.append(("spool", spooled))
@@ -187,7 +192,8 @@ def _imported_line(state: Json) -> str:
 def _vector_line(state: Json) -> str:
     if not isinstance(state, dict):
         return "none: search uses full text only"
-    return f"{state['read']} of {state['memories']} memories, embedder {state['embedder']}"
+    memories = pluralize(state["memories"], "memory")
+    return f"{state['read']} of {memories}, embedder {state['embedder']}"
 
 
 def dead_letter_line(letter: JsonRow) -> str:

@@ -36,7 +36,7 @@ async def run_command(request: Request) -> Response:
     if problems or settings != worker.settings:
         raise HTTPException(_CONFLICT, "the settings are not those of the worker")
     directory, for_terminal = fields.pop("directory", ""), bool(fields.pop("terminal", ""))
-    as_json = bool(fields.pop("json", ""))
+    as_json, verbose = bool(fields.pop("json", "")), bool(fields.pop("verbose", ""))
     match request.path_params["name"]:
         case "search":
             now = datetime.fromtimestamp(worker.clock() / 1000).astimezone()
@@ -44,7 +44,9 @@ async def run_command(request: Request) -> Response:
             result = await worker.recall.search(
                 lambda store: params.search_query(store, values, now), now
             )
-            text = await asyncio.to_thread(result_reply, result, values, now, as_json, for_terminal)
+            text = await asyncio.to_thread(
+                result_reply, result, values, now, as_json, for_terminal, verbose
+            )
         case "context":
             text = context_reply(await _context(worker, directory, fields), settings, as_json)
         case "status":

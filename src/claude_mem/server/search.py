@@ -14,6 +14,7 @@ from claude_mem.errors import BadInput
 from claude_mem.recall.formatting import (
     answers_text,
     memories_text,
+    next_offset,
     search_json,
     search_text,
     timeline_json,
@@ -89,12 +90,16 @@ async def _search(request: Request, values: dict[str, Json], as_text: bool) -> R
     def make_query(store: StoreReader) -> Query:
         return params.search_query(store, values, now)
 
-    return _search_response(await worker.recall.search(make_query, now), now, as_text)
+    result = await worker.recall.search(make_query, now)
+    more = f"set offset to {next_offset(values, result)}"
+    return _search_response(result, now, as_text, more)
 
 
-def _search_response(result: SearchResult, now: datetime, as_text: bool) -> Response:
+def _search_response(
+    result: SearchResult, now: datetime, as_text: bool, more: str = "set a larger limit"
+) -> Response:
     if as_text:
-        return PlainTextResponse(search_text(result, now.tzinfo))
+        return PlainTextResponse(search_text(result, now.tzinfo, more=more))
     return JSONResponse(search_json(result))
 
 

@@ -214,12 +214,16 @@ def _set_journals_aside(path: Path, aside: Path) -> None:
             journal.replace(aside.with_name(aside.name + suffix))
 
 
+def damaged_copies(database: Path) -> list[Path]:
+    """Earlier damaged databases, and backups whose restoring was killed."""
+    kinds = (".damaged-", _RESTORING, _SALVAGING)
+    return [path for kind in kinds for path in database.parent.glob(f"{database.name}{kind}*")]
+
+
 def delete_copies(database: Path) -> None:
-    """Of earlier damaged databases, and of backups whose restoring was killed: nothing can be
-    removed from them selectively."""
-    for kind in (".damaged-", _RESTORING, _SALVAGING):
-        for path in database.parent.glob(f"{database.name}{kind}*"):
-            path.unlink(missing_ok=True)
+    """Nothing can be removed from them selectively."""
+    for path in damaged_copies(database):
+        path.unlink(missing_ok=True)
 
 
 def _linked(path: Path, name: Path) -> bool:

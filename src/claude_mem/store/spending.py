@@ -6,6 +6,7 @@ All of it is in the database, so that a restart does not reset the budget.
 import sqlite3
 from dataclasses import dataclass
 
+from claude_mem.text import pluralize
 from claude_mem.types import Json
 
 DAY_MS = 86_400_000
@@ -40,10 +41,10 @@ def ask_permission(
     spent = spent_today(connection, now)
     tomorrow = (now // DAY_MS + 1) * DAY_MS
     if spent["requests"] + 1 > caps.requests:
-        reason = f"the daily cap of {caps.requests} requests is reached"
+        reason = f"the daily cap of {pluralize(caps.requests, 'request')} is reached"
         return Permission(False, reason, tomorrow, lasting=True)
     if spent["tokens"] + tokens > caps.tokens:
-        reason = f"the daily cap of {caps.tokens} tokens is reached"
+        reason = f"the daily cap of {pluralize(caps.tokens, 'token')} is reached"
         return Permission(False, reason, tomorrow, lasting=True)
     permission = _check_breaker(connection, observer, now)
     if permission.granted:

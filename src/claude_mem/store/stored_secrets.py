@@ -15,6 +15,7 @@ from claude_mem.redaction import Redactor
 from claude_mem.store.stored_json import parse_stored
 from claude_mem.store.transfer.export_reader import IDENTITY, JSON_COLUMNS
 from claude_mem.store.transfer.tables import CANONICAL, primary_key
+from claude_mem.text import pluralize
 
 # Besides the tables of an export: what waits for a model, the trash, and what a team shares.
 TABLES = (
@@ -176,4 +177,4 @@ def _findings(place: str, text: str, redacted: str) -> Iterator[Finding]:
 
 def _hint(secret: str) -> str:
     shown = secret[:_SHOWN] if len(secret) >= _SHORTEST_SHOWN else ""
-    return f"{shown}… ({len(secret)} characters)"
+    return f"{shown}… ({pluralize(len(secret), 'character')})"

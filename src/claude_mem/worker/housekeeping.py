@@ -13,6 +13,7 @@ from claude_mem.index import indexing
 from claude_mem.intake import rejected_events, spool
 from claude_mem.store import Store, backups, given_hints
 from claude_mem.store.one_time_messages import RECORD_NEARLY_FULL
+from claude_mem.text import pluralize
 from claude_mem.worker.queue_warning import queue_warning
 
 log = logging.getLogger("claude_mem.housekeeping")
@@ -119,7 +120,8 @@ class Housekeeping:
         hours = (now - spool.arrival_ms(waiting[0])) // HOUR
         if len(waiting) >= spool.WARN_FILES or hours >= spool.WARN_HOURS:
             self._warned_at = now
-            reason = f"{len(waiting)} events wait in the spool, the oldest for {hours} hours"
+            events, oldest_for = pluralize(len(waiting), "event"), pluralize(hours, "hour")
+            reason = f"{events} waiting in the spool, the oldest for {oldest_for}"
             self._warn(reason)
 
     def back_up_if_due(self, now: int) -> None:

@@ -6,6 +6,7 @@ from claude_mem.config import Settings
 from claude_mem.observer.models.active_observer import ActiveObserver, select_observer
 from claude_mem.observer.models.keys import read_key
 from claude_mem.store import StoreReader
+from claude_mem.text import pluralize
 from claude_mem.types import Json
 
 
@@ -54,6 +55,6 @@ def format_spending(status: dict[str, Json]) -> str:
     today = status["today"]
     assert isinstance(today, dict)
     return (
-        f"{today['requests']} of {today['requests_cap']} requests, "
-        f"{today['tokens']} of {today['tokens_cap']} tokens today (UTC)"
+        f"{today['requests']} of {pluralize(today['requests_cap'], 'request')}, "
+        f"{today['tokens']} of {pluralize(today['tokens_cap'], 'token')} today (UTC)"
     )

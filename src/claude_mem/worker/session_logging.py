@@ -1,7 +1,8 @@
 """What the log says of a session: each stored memory, and at debug each step of each event.
 
-Every line has `session=ID`, by which `claude-mem worker logs --session` finds it. An event is named
-by the beginning of its key, from the record that its hook wrote to the memories that it became.
+Every line has `session ID:`, by which `claude-mem worker logs --session` finds it; redaction would
+take `session=ID` for a cookie. An event is named by the beginning of its key, from the record that
+its hook wrote to the memories that it became.
 """
 
 import logging
@@ -21,7 +22,7 @@ _TITLE = 120
 
 def session_mark(content_session_id: str) -> str:
     """As it stands in each line about this session."""
-    return f"session={one_line(content_session_id)} "
+    return f"session {one_line(content_session_id)}: "
 
 
 def event_recorded(event: Event, recorded: Recorded) -> None:

@@ -5,11 +5,13 @@ import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from claude_mem.config import Layout
 from claude_mem.errors import StoreError
+from claude_mem.intake import rejected_events
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, StoreReader, backups, file_scrubbing, recovery
 from claude_mem.store.database import connect
@@ -33,6 +35,26 @@ LARGEST_FILE = 32_000_000  # bytes; logs are rotated long before
 def scan(layout: Layout, store: StoreReader, redactor: Redactor) -> list[Finding]:
     findings = store.read(lambda connection: list(find_secrets(connection, redactor)))
     return [*findings, *_in_backups(layout, redactor), *_in_files(layout, redactor)]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedFiles:
+    """How many files `clean` replaces or deletes as a whole."""
+
+    backups: int
+    logs: int
+    rejected: int
+    damaged: int
+
+
+def files_to_replace(layout: Layout) -> ReplacedFiles:
+    logs = layout.worker_log.parent
+    return ReplacedFiles(
+        len(backups.newest_first(layout.backups)),
+        sum(path.stat().st_size > 0 for path in logs.iterdir()) if logs.is_dir() else 0,
+        len(rejected_events.rejected(layout)) + len(rejected_events.records_set_aside(layout)),
+        len(recovery.damaged_copies(layout.database)),
+    )
 
 
 async def clean(worker: Worker) -> list[Finding]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -181,7 +181,8 @@ class Worker:
 
     async def reload_settings(self, *, restart_observer: bool = False) -> list[str]:
         """Read the settings again and apply them; returns the problems with them."""
-        settings, problems = await asyncio.to_thread(load_usable_settings, self.environ)
+        settings, errors = await asyncio.to_thread(load_usable_settings, self.environ)
+        problems = [str(error) for error in errors]
         report_problems(settings.layout, problems)
         await self.apply_settings(settings, restart_observer=restart_observer)
         return problems
@@ -401,7 +402,7 @@ class Worker:
         return min(SAFETY_SCAN_SECONDS, max(0.01, (due - self.clock()) / 1000))
 
 
-def report_problems(layout: Layout, problems: list[str]) -> None:
+def report_problems(layout: Layout, problems: Iterable[str]) -> None:
     """Problems with settings, in the log and to the user; each is replaced by its default."""
     for problem in problems:
         log.error("%s; the default is used", problem)

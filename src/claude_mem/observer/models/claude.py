@@ -34,6 +34,7 @@ from claude_mem.observer.models.failures import (
 )
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.prompts import CHARS_PER_TOKEN, MAX_REPLY_TOKENS, ModelRequest
+from claude_mem.text import pluralize
 
 HOOKS_OFF = "CLAUDE_MEM_INTERNAL"
 CLOSE_SECONDS = 3.0
@@ -88,7 +89,7 @@ class ClaudeClient:
                 pending: list[asyncio.Future[Any]] = [question.reply, self._task]
                 await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
-            raise Transient(f"no reply within {seconds:.0f} seconds") from None
+            raise Transient(f"no reply within {pluralize(round(seconds), 'second')}") from None
         finally:
             self.is_busy = False
         if not question.reply.done():

@@ -1,13 +1,14 @@
 """What the user agrees to before a model is used."""
 
 from claude_mem.config import Settings
+from claude_mem.text import pluralize
 from claude_mem.urls import is_url_of_this_machine
 
 
 def terms_of(settings: Settings, observer: str, address: str) -> str:
     limits = (
-        f"at most {settings.observer.daily_requests} requests and "
-        f"{settings.observer.daily_tokens} tokens a day"
+        f"at most {pluralize(settings.observer.daily_requests, 'request')} and "
+        f"{pluralize(settings.observer.daily_tokens, 'token')} a day"
     )
     cost = (
         ", on this machine"

@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from claude_mem.server.viewer.texts import line
-from claude_mem.text import without_controls
+from claude_mem.text import plural, without_controls
 
 _FENCE = re.compile(r"^ {0,3}(```|~~~)[^\n]*\n(.*?)(?:^ {0,3}\1[^\n]*$|\Z)", re.M | re.S)
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -124,9 +124,8 @@ def size(count: int) -> str:
     return f"{count / 1024**3:.3g} GB"
 
 
-def plural(count: int, noun: str) -> str:
-    many = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else many}"
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else plural(noun)}"
 
 
 def file_name(path: str) -> str:
@@ -139,6 +138,6 @@ def dict_without(values: dict[str, str], name: str) -> dict[str, str]:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "prose": prose, "inline": inline, "line": line, "clock": clock, "stamp": stamp,
-    "short_day": short_day, "number": number, "size": size, "plural": plural,
+    "short_day": short_day, "number": number, "size": size, "plural": counted,
     "file_name": file_name, "dict_without": dict_without,
 }  # fmt: skip

@@ -90,11 +90,12 @@ def _restore(store: Store, file: BinaryIO, reader: RowReader, is_own: bool) -> R
     report = RestoreReport()
     store.begin_merge().result()
     for batch in _batches(file, reader, report):
-        if not is_own:
-            batch = [_undecided(row, report) for row in batch]
-        for row, merged in zip(batch, store.merge_rows(batch).result(), strict=True):
+        rows = batch if is_own else list(map(_undecided, batch))
+        merges = store.merge_rows(rows).result()
+        for theirs, row, merged in zip(batch, rows, merges, strict=True):
             if merged.outcome == "added":
                 report.added[row.table] += 1
+                report.candidates += row.values.get("status") != theirs.values.get("status")
             elif merged.outcome == "existing":
                 report.existing[row.table] += 1
             elif merged.outcome == "private":
@@ -130,14 +131,13 @@ def _batches(file: BinaryIO, reader: RowReader, report: RestoreReport) -> Iterat
         yield batch
 
 
-def _undecided(row: Row, report: RestoreReport) -> Row:
+def _undecided(row: Row) -> Row:
     """Without the decisions of whoever wrote it: what they typed is from outside here."""
     values = {**row.values}
     if values.get("pinned"):
         values["pinned"] = 0
     if row.table == "facts" and (values.get("kind"), values.get("status")) == ("rule", "holds"):
         values["status"] = "candidate"
-        report.candidates += 1
     elif row.table != "facts" and values.get("origin") == "person":
         values["origin"] = "outside"
     return replace(row, values=values)

@@ -31,6 +31,9 @@ def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _check_file(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        # Opening a FIFO would wait for a writer.
+        raise BadInput(f"{path} cannot be read: it is not a file")
     try:
         with path.open("rb") as file:
             head = file.read(100)
