@@ -14,6 +14,7 @@ from itertools import compress
 from operator import add
 
 LENGTH = 4
+ALL_WORDS = "*"  # instead of hashes: all words of a text are from outside
 Run = tuple[str, str, str, str]
 _WORD = re.compile(
     r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
@@ -126,11 +127,15 @@ def hash_run(run: Run) -> str:
 
 
 def has_run(text: str, hashes: frozenset[str]) -> bool:
+    if ALL_WORDS in hashes:
+        return bool(text.strip())
     return bool(hashes) and any(hash_run(run) in hashes for run in runs_of(text))
 
 
 def has_run_of(text: str, hashes: str) -> bool:
     """The same, of hashes that are separated by spaces: faster than a set of them, for one text."""
+    if hashes == ALL_WORDS:
+        return bool(text.strip())
     return bool(hashes) and not {hash_run(run) for run in runs_of(text)}.isdisjoint(hashes.split())
 
 

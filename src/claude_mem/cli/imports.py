@@ -61,8 +61,8 @@ TROUBLES_SHOWN = 5
 @click.option(
     "--own",
     is_flag=True,
-    help="Treat the export as your own: keep its rules and pins (otherwise rules become"
-    " candidates and pins are dropped).",
+    help="Treat the export as your own. Otherwise all of it is marked as text from outside, facts"
+    " become candidates, and no context contains it until you confirm or pin it.",
 )
 @click.option("--again", is_flag=True, help="Read unchanged files again.")
 @click.option(
@@ -105,7 +105,8 @@ def import_past(
     if dry_run and exports:
         raise BadInput(f"--dry-run supports only transcripts, but {exports[0]} is an export")
     for path in exports:
-        _print_lines(report_of_file(restore_file(settings, path, is_own=own)))
+        report = restore_file(settings, path, is_own=own)
+        _print_lines(report_of_file(report, is_own=own))
     if exports and len(exports) == len(paths):
         return
     transcripts = [path for path in paths if path not in exports]
@@ -474,7 +475,7 @@ def _redactor(settings: Settings) -> Redactor:
     return Redactor(settings.capture.redact_allow)
 
 
-def report_of_file(report: RestoreReport) -> list[str]:
+def report_of_file(report: RestoreReport, *, is_own: bool = False) -> list[str]:
     lines = [
         f"{report.added.total()} records restored, {report.existing.total()} already stored",
         *_refusals(report.refused, report.reasons),
@@ -482,6 +483,11 @@ def report_of_file(report: RestoreReport) -> list[str]:
     if report.candidates:
         rules = pluralize(report.candidates, "rule")
         lines.append(f"{rules} to confirm: claude-mem facts; for an export of your own, use --own")
+    if report.added["user_prompts"] and not is_own:
+        lines.append(
+            "search finds it, marked as from outside; contexts contain only what you confirm"
+            " (claude-mem facts confirm) or pin (claude-mem pin)"
+        )
     if report.private:
         lines.append(f"{report.private} skipped: they belong to private prompts")
     if report.forgotten:

@@ -19,6 +19,7 @@ from claude_mem.intake.projects import Exclusions, Projects
 from claude_mem.json_objects import limit_work, shorten_json
 from claude_mem.observer.local.here_documents import here_document_of, without_here_documents
 from claude_mem.redaction import Redactor
+from claude_mem.store.clock import EARLIEST_MS
 from claude_mem.text import shorten_middle
 from claude_mem.types import ClientMessage, Event, Json, RecordKind, RecordPart, Speaker
 
@@ -46,10 +47,7 @@ RECORDED_TOOLS = frozenset((QUESTION_TOOL, "TodoWrite"))
 FIELD_BYTES = 8192  # longest field of a raw event
 PROMPT_LIMIT_FACTOR = 4  # searches rely on prompts, so they may be longer than other fields
 
-# No client wrote anything outside these years: such a timestamp is broken.
-_EARLIEST_MS, _LATEST_MS = (
-    int(datetime(year, 1, 1, tzinfo=UTC).timestamp() * 1000) for year in (2000, 2100)
-)
+_LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
 _MAX_SECONDS_VALUE = 100_000_000_000  # as milliseconds this is 1973; as seconds, the year 5138
 
 Payload = Mapping[str, Json]
@@ -288,7 +286,7 @@ def milliseconds(timestamp: Json) -> int | None:
     except ValueError:
         return None
     ms = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
-    return ms if _EARLIEST_MS <= ms < _LATEST_MS else None
+    return ms if EARLIEST_MS <= ms < _LATEST_MS else None
 
 
 def payload_time(timestamp: Json, arrived_ms: int) -> int | None:
@@ -300,10 +298,10 @@ def payload_time(timestamp: Json, arrived_ms: int) -> int | None:
 
 
 def _from_number(value: float) -> int | None:
-    if not _EARLIEST_MS / 1000 <= value < _LATEST_MS:  # also false for nan
+    if not EARLIEST_MS / 1000 <= value < _LATEST_MS:  # also false for nan
         return None
     ms = round(value * 1000 if value < _MAX_SECONDS_VALUE else value)
-    return ms if _EARLIEST_MS <= ms < _LATEST_MS else None
+    return ms if EARLIEST_MS <= ms < _LATEST_MS else None
 
 
 # The words in an event, of the user, the agent and its subagents

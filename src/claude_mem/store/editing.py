@@ -111,7 +111,8 @@ def confirm(connection: sqlite3.Connection, number: int, editor: Editor) -> int:
     row = _row(connection, "fact", number, editor)
     if row["status"] not in ("candidate", "holds"):
         raise BadInput(f"F{number} is {row['status']}: only a candidate can be confirmed", "id")
-    return _update(connection, "fact", row, {"status": "holds"}, editor)
+    origin = "person" if row["origin"] == "outside" else row["origin"]
+    return _update(connection, "fact", row, {"status": "holds", "origin": origin}, editor)
 
 
 def _row(connection: sqlite3.Connection, kind: str, number: int, editor: Editor) -> sqlite3.Row:

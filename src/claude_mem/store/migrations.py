@@ -532,6 +532,12 @@ def _add_conversations_index(connection: sqlite3.Connection) -> None:
     )
 
 
+def _add_outside_turns(connection: sqlite3.Connection) -> None:
+    """`outside`: the turn came with somebody else's export. All of it is from outside."""
+    connection.execute("ALTER TABLE user_prompts ADD COLUMN outside INTEGER NOT NULL DEFAULT 0")
+    connection.execute("CREATE INDEX outside_turns ON user_prompts(id) WHERE outside <> 0")
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -563,6 +569,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0040_uncounted_rows", _add_uncounted_rows),
     ("0041_undistilled_transcripts", _add_undistilled_transcripts),
     ("0042_conversations_index", _add_conversations_index),
+    ("0043_outside_turns", _add_outside_turns),
 )
 
 

@@ -87,6 +87,9 @@ class Store(StoreReader):
     def _asleep_ms(self) -> int:
         return self._clock() - self._lease_clock()
 
+    def now(self) -> int:
+        return self._clock()
+
     def close(self) -> None:
         self._closing.set()
         with self._backing_up:  # a backup that is being made is cancelled
