@@ -105,8 +105,8 @@ def import_past(
     if dry_run and exports:
         raise BadInput(f"--dry-run supports only transcripts, but {exports[0]} is an export")
     for path in exports:
-        report = restore_file(settings, path, is_own=own)
-        _print_lines(report_of_file(report, is_own=own))
+        restored = restore_file(settings, path, is_own=own)
+        _print_lines(report_of_file(restored, is_own=own))
     if exports and len(exports) == len(paths):
         return
     transcripts = [path for path in paths if path not in exports]

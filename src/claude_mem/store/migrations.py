@@ -538,6 +538,14 @@ def _add_outside_turns(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX outside_turns ON user_prompts(id) WHERE outside <> 0")
 
 
+def _add_unstored_words(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        "CREATE TABLE unstored_words (event_key TEXT PRIMARY KEY, turn_id INTEGER NOT NULL"
+        " REFERENCES user_prompts(id) ON DELETE CASCADE, checksums BLOB NOT NULL)"
+    )
+    connection.execute("CREATE INDEX unstored_words_of_turn ON unstored_words(turn_id)")
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -570,6 +578,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0041_undistilled_transcripts", _add_undistilled_transcripts),
     ("0042_conversations_index", _add_conversations_index),
     ("0043_outside_turns", _add_outside_turns),
+    ("0044_unstored_words", _add_unstored_words),
 )
 
 

@@ -64,7 +64,7 @@ def of_project(connection: sqlite3.Connection, project_id: int) -> frozenset[str
     """Of its latest turns."""
     rows = connection.execute(
         "SELECT o.hashes FROM user_prompts t JOIN outside_words o ON o.turn_id = t.id"
-        " WHERE t.project_id = ? ORDER BY t.id DESC LIMIT ?",
+        " WHERE t.project_id = ? AND t.outside = 0 ORDER BY t.id DESC LIMIT ?",
         (project_id, LATEST_TURNS),
     )
     return frozenset(text for (hashes,) in rows for text in hashes.split())

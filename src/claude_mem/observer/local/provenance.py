@@ -11,6 +11,7 @@ from itertools import chain
 
 from claude_mem.types import Distillate, Json, Turn, TurnEvent
 from claude_mem.word_runs import (
+    Checksums,
     Run,
     RunFinder,
     four_word_sequences,
@@ -34,7 +35,7 @@ def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
     which search and hints show as well."""
     in_texts = _sequences(_texts(distillate))
     in_record = _sequences(_statements(turn))
-    outside = _OutsideText.of(turn, RunFinder(in_texts | in_record))
+    outside = _OutsideText.of(turn, in_texts | in_record)
     copied = hashes_of(outside.outside_runs(in_texts), MAX_HASHES)
     reported = chain.from_iterable(map(runs_of, _limited(_reports(turn))))
     recorded = (
@@ -59,10 +60,12 @@ class _OutsideText:
     earlier: str
 
     @classmethod
-    def of(cls, turn: Turn, finder: RunFinder) -> "_OutsideText":
+    def of(cls, turn: Turn, sequences: dict[Run, None]) -> "_OutsideText":
         """In the order of events: what the agent wrote after it had read it is not its own."""
+        finder = RunFinder(sequences)
         own = set(finder.find(turn.prompt or ""))
         outside = set(finder.find_in(_limited(_names(turn))))
+        outside |= Checksums(turn.unstored_words).find(sequences) - own
         remaining = MAX_CHARS
         for event in turn.events:
             if event.tool_input is not None:
@@ -72,7 +75,10 @@ class _OutsideText:
                 outside |= finder.find_in(_limited(replaced)) - own
                 own |= finder.find_in(text for text in written if text != command) - outside
             texts = _read_by(event)
-            outside |= finder.find_in(_limited(texts, remaining)) - own
+            # As one text: words that an output divides into blocks are in a row.
+            outside |= finder.find("\n".join(_limited(texts, remaining))) - own
+            if event.unstored_words:
+                outside |= Checksums((event.unstored_words,)).find(sequences) - own
             remaining -= sum(map(len, texts))
         earlier = f" {' '.join(words_of(turn.earlier_output))} " if turn.earlier_output else ""
         return cls(frozenset(outside), frozenset(own), earlier)

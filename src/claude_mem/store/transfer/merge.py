@@ -372,7 +372,7 @@ def _adapt_record(connection: sqlite3.Connection, values: Values) -> Values:
     }
 
 
-def _adapt_outside_words(connection: sqlite3.Connection, values: Values) -> Values:
+def _adapt_words(connection: sqlite3.Connection, values: Values) -> Values:
     return {**values, "turn_id": _turn(connection, values)["id"]}
 
 
@@ -402,7 +402,8 @@ _ADAPT: dict[str, Callable[[sqlite3.Connection, Values], Values]] = {
     "session_summaries": _adapt_summary,
     "observations": _adapt_observation,
     "turn_records": _adapt_record,
-    "outside_words": _adapt_outside_words,
+    "outside_words": _adapt_words,
+    "unstored_words": _adapt_words,
     "summary_events": _adapt_summary_link,
     "observation_events": _adapt_observation_link,
     "facts": _adapt_fact,
