@@ -30,6 +30,15 @@ def save(
     )
 
 
+def add(connection: sqlite3.Connection, turn_id: int, hashes: Sequence[str]) -> None:
+    """To those of the memories of a turn."""
+    connection.execute(
+        "INSERT INTO outside_words (turn_id, hashes, of_record) VALUES (?, ?, '')"
+        " ON CONFLICT (turn_id) DO UPDATE SET hashes = hashes || ' ' || excluded.hashes",
+        (turn_id, " ".join(hashes)),
+    )
+
+
 # Those of a turn `t` and of the turns before it in its session, as one text.
 OF_TURN = (
     f"(CASE WHEN t.outside THEN '{ALL_WORDS}' ELSE"

@@ -16,7 +16,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.memories import recent_memories
 from claude_mem.store.message_parents import find_parent
 from claude_mem.store.queue import JOBS, QUEUES
-from claude_mem.store.sessions import end_session, ensure_session, find_session, revive
+from claude_mem.store.sessions import MANUAL, end_session, ensure_session, find_session, revive
 from claude_mem.store.tombstones import is_forgotten_session
 from claude_mem.store.turn_records import dump_parts, parse_parts
 from claude_mem.types import (
@@ -439,6 +439,18 @@ def _fill_in_message(
 
 
 # A turn for an observer
+
+
+def latest_turns(
+    connection: sqlite3.Connection, project_id: int | None, sessions: int
+) -> list[int]:
+    rows = connection.execute(
+        "SELECT (SELECT max(t.id) FROM user_prompts t WHERE t.session_id = s.id AND t.outside = 0)"
+        " AS turn_id FROM sdk_sessions s WHERE coalesce(?1, s.project_id) = s.project_id"
+        " AND s.dialect <> ?2 AND turn_id IS NOT NULL ORDER BY s.updated_at_epoch DESC LIMIT ?3",
+        (project_id, MANUAL, sessions),
+    )
+    return [turn_id for (turn_id,) in rows]
 
 
 def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:

@@ -50,6 +50,12 @@ def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
     )
 
 
+def outside_words_in(turn: Turn, texts: Iterable[str]) -> tuple[str, ...]:
+    """Hashes of those runs of the texts that the turn has from outside."""
+    sequences = _sequences(texts)
+    return hashes_of(_OutsideText.of(turn, sequences).outside_runs(sequences), MAX_HASHES)
+
+
 @dataclass(frozen=True, slots=True)
 class _OutsideText:
     """What the agent read, of the runs that are looked for: in this turn as runs, before it as
