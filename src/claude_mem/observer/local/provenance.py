@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from claude_mem.types import Distillate, Json, Turn, TurnEvent
+from claude_mem.types import TOOL_FAILURE, Distillate, Json, Summary, Turn, TurnEvent
 from claude_mem.word_runs import (
     Checksums,
     Run,
@@ -23,6 +23,7 @@ from claude_mem.word_runs import (
 
 MAX_HASHES = 400
 MAX_OF_RECORD = 1_500
+MIN_NAME = 2  # words of a command by which it is recognised
 MAX_CHARS = 400_000  # of the outside text of a turn
 _REPORTS = ("report",)
 _PATHS = ("file_path", "path", "notebook_path", "pattern", "glob", "url")
@@ -33,6 +34,7 @@ _AGENT_KINDS = ("Statement", "Stop")
 def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
     """With the hashes of the runs of words that are from outside, in its texts and in the record,
     which search and hints show as well."""
+    distillate = replace(distillate, summary=_without_suggestions(turn, distillate.summary))
     in_texts = _sequences(_texts(distillate))
     in_record = _sequences(_statements(turn))
     outside = _OutsideText.of(turn, in_texts | in_record)
@@ -47,6 +49,34 @@ def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
         distillate,
         outside=copied,
         outside_of_record=tuple(dict.fromkeys(h for h in recorded if h not in known)),
+    )
+
+
+def _without_suggestions(turn: Turn, summary: Summary) -> Summary:
+    """Without commands that the agent ran because an error named them, and without traps whose
+    way around comes from what it read: nobody knows who wrote that."""
+    if not (summary.faults or any(event.kind == TOOL_FAILURE for event in turn.events)):
+        return summary
+    return replace(
+        summary,
+        faults=tuple(f for f in summary.faults if not _is_named(turn, f.alternative)),
+        commands=tuple(
+            run for run in summary.commands if not _is_named(turn, run.command, TOOL_FAILURE)
+        ),
+    )
+
+
+def _is_named(turn: Turn, command: str, kind: str = "") -> bool:
+    """In the output of another command, or of another tool; before or after it was run."""
+    words = words_of(command)
+    if len(words) < MIN_NAME:
+        return False
+    name = f" {' '.join(words)} "
+    return any(
+        name in f" {' '.join(words_of(text))} "
+        for event in turn.events
+        if kind in ("", event.kind) and command not in _command(event.tool_input)
+        for text in _read_by(event)
     )
 
 
