@@ -63,6 +63,7 @@ def sound(story: Story) -> bool:
 def live(story: Story) -> Story:
     """A session with all that can be in a database: done, private, waiting and open turns."""
     story.tell(session_start(), prompt(), tool(), edit(),
+               bash("cat charts.txt", "buoy " * 2_000),  # too long to be stored as a whole
                bash("make test", "3 passed\nthe light blinks twice now"), stop())  # fmt: skip
     story.distil()
     context = "<claude-mem-context>\nMemory: ‹claude-mem-context> was said\n</claude-mem-context>"

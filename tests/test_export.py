@@ -2,6 +2,7 @@
 
 import sqlite3
 import stat
+from base64 import b64decode
 from contextlib import closing
 from pathlib import Path
 
@@ -68,6 +69,8 @@ def test_an_export_has_every_row_with_every_column_between_a_header_and_a_count(
         assert mine, table.name
         for record in mine:
             del record["table"]
+            if table.name == "unstored_words":
+                record["checksums"] = b64decode(record["checksums"]["base64"])
         ordered = sorted(
             story.rows(f"SELECT * FROM {table.name}"), key=lambda r: list(map(str, r.values()))
         )

@@ -2,6 +2,7 @@
 cut to what may be searched or stored."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from claude_mem.errors import BadInput
@@ -104,6 +105,19 @@ class _Allowance:
                 members[name] = self.cut(inner)
             return members
         return value
+
+
+def strings_in(value: Json) -> Iterator[str]:
+    """All texts in a JSON value, in order."""
+    remaining = [value]
+    while remaining:
+        inner = remaining.pop()
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, dict):
+            remaining.extend(reversed(inner.values()))
+        elif isinstance(inner, list):
+            remaining.extend(reversed(inner))
 
 
 def shorten_json(value: Json, limit: int) -> str:

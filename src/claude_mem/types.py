@@ -86,10 +86,14 @@ class Event:
     text: str | None = None
     detail: Mapping[str, Json] = field(default_factory=dict)
     parts: tuple[RecordPart, ...] = ()  # what it adds to the record of its turn
+    unstored_words: bytes = b""  # checksums of runs that the agent read and that are not stored
+    is_skipped: bool = False  # of a tool that is not recorded: there is nothing but these
 
     def without_raw(self, *, keeps_text: bool) -> "Event":
         """What is stored of a past event: not its detail, and no text that is too old to keep."""
-        if not keeps_text and (self.tool_input or self.tool_response or self.text or self.parts):
+        if not keeps_text and (
+            self.tool_input or self.tool_response or self.text or self.parts or self.unstored_words
+        ):
             # Field by field: `replace` takes twice the time, for every event of an import.
             return Event(
                 self.kind, self.session_id, self.arrived_ms, self.key, self.project,
@@ -124,6 +128,7 @@ class TurnEvent:
     cwd: str = ""
     key: str = ""
     at_ms: int = 0  # 0: unknown
+    unstored_words: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +149,7 @@ class Turn:
     events: tuple[TurnEvent, ...]
     recent_memories: tuple[str, ...] = ()  # texts of the memories of the session's previous turns
     earlier_output: str = ""  # what tools gave in the session's previous turns
+    unstored_words: tuple[bytes, ...] = ()  # of these turns, and of tools that are not recorded
     is_client_message: bool = False  # a message of the client began it, so it has no prompt
     draft: "Distillate | None" = None  # its stored memories, for a model to revise
 

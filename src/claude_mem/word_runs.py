@@ -1,19 +1,24 @@
 """Runs of words as short hashes, to recognise text that was copied without keeping it.
 
 Four words in a row, of which two are longer than three letters, are a run. Compatibility forms,
-case, punctuation and format characters make no difference; letters of scripts without spaces are
-words.
+case, punctuation, format characters and formats (`plain_words`) make no difference; letters of
+scripts without spaces are words.
 """
 
 import re
 import unicodedata
+from array import array
 from collections.abc import Iterable, Iterator, Set
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import compress
 from operator import add
+from zlib import crc32
+
+from claude_mem.plain_words import without_formats
 
 LENGTH = 4
+ALL_WORDS = "*"  # instead of hashes: all words of a text are from outside
 Run = tuple[str, str, str, str]
 _WORD = re.compile(
     r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
@@ -67,6 +72,7 @@ def _separates(character: str) -> bool:
 
 
 def words_of(text: str) -> list[str]:
+    text = without_formats(text)
     words = ascii_words(text)
     if words is not None:
         return words
@@ -75,11 +81,10 @@ def words_of(text: str) -> list[str]:
 
 
 def runs_of(text: str) -> Iterator[Run]:
-    words = ascii_words(text)
-    if words is not None:
+    words = words_of(text)
+    if "".join(words).isascii():
         is_long = list(map((3).__lt__, map(len, words)))
     else:
-        words = words_of(text)
         is_long = [len(word) > 3 or not word.isascii() for word in words]
     # The sums of two neighbours, and of two of these: without a loop in Python.
     pairs = list(map(add, is_long, is_long[1:]))
@@ -125,12 +130,42 @@ def hash_run(run: Run) -> str:
     return blake2b(" ".join(run).encode("utf-8", "replace"), digest_size=5).hexdigest()
 
 
+def checksums_of(texts: Iterable[str]) -> bytes:
+    """Of all runs of the texts, as one: 32 bits each."""
+    return array(
+        "I", {crc32(" ".join(run).encode("utf-8", "replace")) for run in runs_of("\n".join(texts))}
+    ).tobytes()
+
+
+class Checksums:
+    """Of runs whose texts are not kept."""
+
+    def __init__(self, packed: Iterable[bytes]) -> None:
+        self._checksums: set[int] = set()
+        for data in packed:
+            self._checksums.update(array("I", data[: len(data) & ~3]))
+
+    def find(self, sequences: Iterable[Run]) -> Set[Run]:
+        if not self._checksums:
+            return frozenset()
+        return {
+            words
+            for words in sequences
+            if crc32(" ".join(words).encode("utf-8", "replace")) in self._checksums
+            and is_run(words)
+        }
+
+
 def has_run(text: str, hashes: frozenset[str]) -> bool:
+    if ALL_WORDS in hashes:
+        return bool(text.strip())
     return bool(hashes) and any(hash_run(run) in hashes for run in runs_of(text))
 
 
 def has_run_of(text: str, hashes: str) -> bool:
     """The same, of hashes that are separated by spaces: faster than a set of them, for one text."""
+    if hashes == ALL_WORDS:
+        return bool(text.strip())
     return bool(hashes) and not {hash_run(run) for run in runs_of(text)}.isdisjoint(hashes.split())
 
 

@@ -62,8 +62,8 @@ TROUBLES_SHOWN = 5
 @click.option(
     "--own",
     is_flag=True,
-    help="Treat the export as your own: keep its rules and pins (otherwise rules become"
-    " candidates and pins are dropped).",
+    help="Treat the export as your own. Otherwise all of it is marked as text from outside, facts"
+    " become candidates, and no context contains it until you confirm or pin it.",
 )
 @click.option("--again", is_flag=True, help="Read unchanged files again.")
 @click.option(
@@ -108,7 +108,8 @@ def import_past(
     transcripts = [path for path in paths if path not in exports]
     _refuse_other_files(transcripts)
     for path in exports:
-        _print_lines(report_of_file(restore_file(settings, path, is_own=own)))
+        restored = restore_file(settings, path, is_own=own)
+        _print_lines(report_of_file(restored, is_own=own))
     if exports and len(exports) == len(paths):
         return
     files = find_transcripts(transcripts) if transcripts else all_transcripts(agents)
@@ -494,7 +495,7 @@ def _redactor(settings: Settings) -> Redactor:
     return Redactor(settings.capture.redact_allow)
 
 
-def report_of_file(report: RestoreReport) -> list[str]:
+def report_of_file(report: RestoreReport, *, is_own: bool = False) -> list[str]:
     existing = report.existing.total()
     restored = (
         f"{pluralize(report.added.total(), 'record')} restored, {existing} already stored"
@@ -508,6 +509,11 @@ def report_of_file(report: RestoreReport) -> list[str]:
     if report.candidates:
         rules = pluralize(report.candidates, "rule")
         lines.append(f"{rules} to confirm: claude-mem facts; for an export of your own, use --own")
+    if report.added["user_prompts"] and not is_own:
+        lines.append(
+            "search finds it, marked as from outside; contexts contain only what you confirm"
+            " (claude-mem facts confirm) or pin (claude-mem pin)"
+        )
     if report.private:
         lines.append(f"{report.private} skipped: they belong to private prompts")
     if report.forgotten:

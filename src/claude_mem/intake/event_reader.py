@@ -16,11 +16,13 @@ from itertools import chain
 from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
 from claude_mem.intake.projects import Exclusions, Projects
-from claude_mem.json_objects import limit_work, shorten_json
+from claude_mem.json_objects import limit_work, shorten_json, strings_in
 from claude_mem.observer.local.here_documents import here_document_of, without_here_documents
 from claude_mem.redaction import Redactor
+from claude_mem.store.clock import EARLIEST_MS
 from claude_mem.text import shorten_middle
 from claude_mem.types import ClientMessage, Event, Json, RecordKind, RecordPart, Speaker
+from claude_mem.word_runs import checksums_of
 
 OWN_TOOLS = (  # as the agents name the tools of our server
     "mcp__plugin_claudemem_", "mcp__claude-mem__", "mcp__claude_mem__", "mcp_claude-mem_",
@@ -41,15 +43,14 @@ _NOT_DETAIL = frozenset(
     (*_IDENTITY_FIELDS, *_TOOL_FIELDS, *_TEXT_FIELDS, *_PROMPT_FIELDS, *_IGNORED_FIELDS)
 )
 LONGEST_ID = 200
+_READ_FIELDS = ("tool_response", "error")
+_OF_AGENT = ("Statement", "Stop")
 QUESTION_TOOL = "AskUserQuestion"
 RECORDED_TOOLS = frozenset((QUESTION_TOOL, "TodoWrite"))
 FIELD_BYTES = 8192  # longest field of a raw event
 PROMPT_LIMIT_FACTOR = 4  # searches rely on prompts, so they may be longer than other fields
 
-# No client wrote anything outside these years: such a timestamp is broken.
-_EARLIEST_MS, _LATEST_MS = (
-    int(datetime(year, 1, 1, tzinfo=UTC).timestamp() * 1000) for year in (2000, 2100)
-)
+_LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
 _MAX_SECONDS_VALUE = 100_000_000_000  # as milliseconds this is 1973; as seconds, the year 5138
 
 Payload = Mapping[str, Json]
@@ -92,6 +93,22 @@ class EventReader:
         if name in self.unobserved_tools:
             return not (self.keeps_parts and event_parts(kind, payload))
         return name in self.skip_tools or name.startswith(OWN_TOOLS)
+
+    def read_skipped(self, header: EventHeader, payload: Payload) -> Event | None:
+        """Of a tool that is skipped only the checksums of its words; None if it brought none. Of
+        our own tools those that are marked as from outside: what they repeat is of the agent."""
+        fields = {name: payload[name] for name in _READ_FIELDS if payload.get(name) is not None}
+        if not fields or payload.get("agent_id"):
+            return None
+        texts: Iterable[str] = strings_in(self._redact(fields, is_short=header.is_short))
+        if str(payload.get("tool_name")).startswith(OWN_TOOLS):
+            texts = _marked_as_outside(texts)
+        checksums = checksums_of(texts)
+        try:
+            event = self.read_bare(header, payload)
+        except BadInput:
+            return None
+        return replace(event, unstored_words=checksums, is_skipped=True) if checksums else None
 
     def read(self, header: EventHeader, payload: Payload) -> Event:
         try:
@@ -162,7 +179,17 @@ class EventReader:
             text=message.text if message else self._event_text(redacted),
             detail=self._detail(redacted),
             parts=parts,
+            unstored_words=self._unstored_words(kind, redacted),
         )
+
+    def _unstored_words(self, kind: str, redacted: Payload) -> bytes:
+        """Of what the agent read, where it is too long to be stored as a whole."""
+        if kind in _OF_AGENT:
+            return b""
+        texts = list(strings_in([redacted.get(name) for name in _READ_FIELDS]))
+        if sum(map(len, texts)) <= self.field_bytes // 2:  # JSON may escape each character
+            return b""
+        return checksums_of(texts)
 
     def _redact(self, payload: Payload, *, is_short: bool) -> dict[str, Json]:
         to_redact = {name: value for name, value in payload.items() if name not in _NOT_REDACTED}
@@ -202,6 +229,17 @@ class EventReader:
         if len(json.dumps(detail, ensure_ascii=False)) > self.field_bytes:
             return {"cut": shorten_json(detail, self.field_bytes)}
         return detail
+
+
+def _marked_as_outside(texts: Iterable[str]) -> Iterator[str]:
+    """Of the results of our own tools the lines with words from outside, and what is shown below a
+    row of a search."""
+    for text in texts:
+        is_of_row = False
+        for line in text.splitlines():
+            if "[outside]" in line or ", outside" in line or (is_of_row and line[:1] == " "):
+                yield line
+            is_of_row = ", outside" in line
 
 
 def is_bare(payload: Payload) -> bool:
@@ -288,7 +326,7 @@ def milliseconds(timestamp: Json) -> int | None:
     except ValueError:
         return None
     ms = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
-    return ms if _EARLIEST_MS <= ms < _LATEST_MS else None
+    return ms if EARLIEST_MS <= ms < _LATEST_MS else None
 
 
 def payload_time(timestamp: Json, arrived_ms: int) -> int | None:
@@ -300,10 +338,10 @@ def payload_time(timestamp: Json, arrived_ms: int) -> int | None:
 
 
 def _from_number(value: float) -> int | None:
-    if not _EARLIEST_MS / 1000 <= value < _LATEST_MS:  # also false for nan
+    if not EARLIEST_MS / 1000 <= value < _LATEST_MS:  # also false for nan
         return None
     ms = round(value * 1000 if value < _MAX_SECONDS_VALUE else value)
-    return ms if _EARLIEST_MS <= ms < _LATEST_MS else None
+    return ms if EARLIEST_MS <= ms < _LATEST_MS else None
 
 
 # The words in an event, of the user, the agent and its subagents

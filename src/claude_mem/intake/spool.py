@@ -286,11 +286,14 @@ class Intake:
         for header, payload in events_of(record):
             kind = header.kind or str(payload.get("hook_event_name") or "")
             if self._reader.skips(kind, payload):
+                event = self._reader.read_skipped(header, payload)
+            else:
+                event = self._reader.read(header, payload)
+            if event is None:
                 continue
-            event = self._reader.read(header, payload)
             if not self._reader.exclusions.cover(event.project, event.project_dir):
                 events.append(event)
-        counts.skipped += not events
+        counts.skipped += all(event.is_skipped for event in events)
         return events
 
     def _record(
@@ -349,5 +352,6 @@ class Intake:
         trouble.report(os.fsencode(self._layout.root), reason)
 
     def _notify(self, recorded: list[tuple[Event, Recorded]]) -> None:
+        recorded = [(event, outcome) for event, outcome in recorded if not event.is_skipped]
         if self._listener is not None and recorded:
             self._listener(recorded)

@@ -27,6 +27,7 @@ from claude_mem.recall.handover.statements import (
     is_about,
     is_clear,
     long_words,
+    name_as_data,
     without_facts,
 )
 from claude_mem.recall.tokens import tokens_of_bytes, utf16_units
@@ -84,7 +85,7 @@ def build_context(
     facts_of_team = store.facts_of_team(project_id)
     if budget <= 0 or not (sessions or observations or pinned or team or facts_of_team):
         return ""
-    introduction = _INTRODUCTION.format(name=flat(store.project(project_id).name))
+    introduction = _INTRODUCTION.format(name=name_as_data(store.project(project_id).name))
     page = _Page(introduction, budget, store.outside_words(project_id))
     page.leave_out(rule_files)
     facts = store.facts(project_id, statuses=("holds",))
@@ -99,7 +100,9 @@ def build_context(
         *what_holds.pinned_facts(facts),
         *what_holds.rules(facts, store.turns_of_rules(project_id)),
         *what_holds.saved(observations),
-        *what_holds.faults([*facts, *store.facts(project_id, ("fault",), ("past",))]),
+        *what_holds.faults(
+            [*facts, *store.facts(project_id, ("fault",), ("past",))], page.outside
+        ),
         *what_holds.obstacles(
             store.recurring_obstacles(project_id, what_holds.MIN_OBSTACLE_SESSIONS, without_session)
         ),
@@ -107,7 +110,7 @@ def build_context(
         *what_holds.habits(store.short_prompts(project_id, without_session)),
         *what_holds.decisions(facts, commits, last.day if last else ""),
         *what_holds.gotchas(observations),
-    ])  # fmt: skip
+    ], takes_outside=False)  # fmt: skip
     page.add_section("Left open", OPEN, left_open(sessions, last))
     page.add_section("Commands", COMMANDS, what_holds.commands(facts))
     page.add_section(EARLIER_SESSIONS, EARLIER, earlier_sessions(earlier, branch))
@@ -160,9 +163,9 @@ def _add_last_session(page: "_Page", session: SessionDigest, branch: str, habits
     results = results_of(session)
     after = list(where_it_stands(session, results, habits))
     own = session.branches[0] if session.branches else ""
-    on_branch = f" on branch {flat(own)}" if own else ""
+    on_branch = f" on branch {name_as_data(own)}" if own else ""
     if own and branch not in ("", *session.branches, *MAIN_BRANCHES):
-        on_branch = f", on another branch ({flat(own)})"
+        on_branch = f", on another branch ({name_as_data(own)})"
     heading = f"Last session{on_branch}, {session.day}"
     page.add_block(heading, LAST_SESSION, list(goal_of(session)), results, after)
 
@@ -178,7 +181,7 @@ class _Page:
 
     def __init__(self, introduction: str, budget: int, outside: frozenset[str]) -> None:
         """`outside`: hashes of words that are given as words from outside."""
-        self._outside = outside
+        self.outside = outside
         self._lines = [escape_fences(introduction)]
         self._budget = budget
         self._ids: set[str] = set()
@@ -191,7 +194,12 @@ class _Page:
         paragraphs = (long_words(line) for line in text.splitlines())
         self._subjects += [words for words in paragraphs if words]
 
-    def add_section(self, heading: str, share: float, lines: Iterable[Line]) -> None:
+    def add_section(
+        self, heading: str, share: float, lines: Iterable[Line], *, takes_outside: bool = True
+    ) -> None:
+        """`takes_outside`: whether it shows what the user neither said nor adopted."""
+        if not takes_outside:
+            lines = [line for line in lines if line.is_adopted or not self._is_outside(line)]
         self._add_lines(heading, self._limit(share), list(lines))
 
     def add_block(
@@ -224,7 +232,7 @@ class _Page:
             if self._is_shown(line):
                 continue
             escaped = escape_fences(one_line(line.text) if line.text[:1] != " " else line.text)
-            if not line.is_quote and _has_outside_words(line, self._outside):
+            if self._is_outside(line):
                 escaped += OUTSIDE_MARK
             text = text_before + escaped
             size = _sizes(f"{text}\n")[0]
@@ -236,6 +244,9 @@ class _Page:
             if line.subject:
                 self.subjects.append(line.subject)
                 self._subjects.append(long_words(line.subject))
+
+    def _is_outside(self, line: Line) -> bool:
+        return line.is_outside or (not line.is_quote and _has_outside_words(line, self.outside))
 
     def _is_shown(self, line: Line) -> bool:
         if line.ids and self._ids.issuperset(line.ids):

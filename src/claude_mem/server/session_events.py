@@ -66,6 +66,9 @@ async def _accept(
         payload.pop("transcript_path", None)  # the worker would read any file that it names
     payloads = tool_payloads(payload) if action == "observations" else [payload]
     if worker.reader.skips(_ACTIONS[action][0], payloads[0]):
+        words = worker.reader.read_skipped(_header(worker, action, body, payload), payloads[0])
+        if words is not None and current_pause(worker.settings.layout) is None:
+            await worker.intake.accept([words])
         return JSONResponse({"status": "skipped", "reason": "this tool is on the skip list"})
     events = [await _read_event(worker, action, body, payload) for payload in payloads]
     name = text_of(body, "project")
@@ -93,15 +96,21 @@ async def _accept(
 async def _read_event(
     worker: Worker, action: str, body: dict[str, Json], payload: dict[str, Json]
 ) -> Event:
-    directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
-    kind = _ACTIONS[action][0] if "prompt" in payload or action != "init" else SESSION_START
-    header = EventHeader(kind, worker.clock(), directory, dialect="http")
+    header = _header(worker, action, body, payload)
     if _is_small(payload):
         event = worker.reader.read(header, payload)
     else:  # looking for secrets must not keep other requests waiting
         event = await asyncio.to_thread(worker.reader.read, header, payload)
     number = _prompt_number(body)
     return event if number is None else with_prompt_number(event, number)
+
+
+def _header(
+    worker: Worker, action: str, body: dict[str, Json], payload: dict[str, Json]
+) -> EventHeader:
+    directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
+    kind = _ACTIONS[action][0] if "prompt" in payload or action != "init" else SESSION_START
+    return EventHeader(kind, worker.clock(), directory, dialect="http")
 
 
 def _is_small(payload: dict[str, Json]) -> bool:

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claude_mem.store import editing, tombstones
+from claude_mem.store import editing, outside_words, tombstones
 from claude_mem.store.memories import CLIENT_FILE, Origin, save_observation
 from claude_mem.store.projects import ensure_project, project_by_key
 from claude_mem.store.saved_memories import session_of_saved
@@ -42,8 +42,10 @@ def save(
     client: str,
     files: Sequence[NoteMemory],
     ms: int,
+    outside: Sequence[str] = (),
 ) -> int:
-    """Makes these the files of the client; returns how many memories changed."""
+    """Makes these the files of the client; returns how many memories changed. `outside`: hashes of
+    the words in changed files that the agent has from outside."""
     project_id = project_by_key(connection, project.key)
     if project_id is None and not files:
         return 0
@@ -54,9 +56,9 @@ def save(
         prompt_id = _prompt_id(client, file.path)
         row = stored.pop(prompt_id, None)
         if row is None:
-            changed += _add(connection, project_id, directory, prompt_id, file, ms)
+            changed += _add(connection, project_id, directory, prompt_id, file, ms, outside)
         elif row["narrative"] != file.observation.narrative and not row["sealed"]:
-            changed += _replace(connection, row, file)
+            changed += _replace(connection, row, file, outside)
     for row in stored.values():
         if not row["sealed"] and not editing.has_protected(connection, row["turn_id"]):
             connection.execute("DELETE FROM user_prompts WHERE id = ?", (row["turn_id"],))
@@ -82,6 +84,7 @@ def _add(
     prompt_id: str,
     file: NoteMemory,
     ms: int,
+    outside: Sequence[str],
 ) -> bool:
     if tombstones.is_forgotten_turn(connection, prompt_id):
         return False
@@ -100,15 +103,19 @@ def _add(
         memory_session_id, project_id, turn["id"], number, CLIENT_FILE, file.modified_ms
     )
     save_observation(connection, file.observation, origin, 0)
+    outside_words.save(connection, turn["id"], outside, ())
     return True
 
 
-def _replace(connection: sqlite3.Connection, row: sqlite3.Row, file: NoteMemory) -> bool:
+def _replace(
+    connection: sqlite3.Connection, row: sqlite3.Row, file: NoteMemory, outside: Sequence[str]
+) -> bool:
     if editing.has_protected(connection, row["turn_id"]):
         return False
     origin = Origin(row["memory_session_id"], row["project_id"], row["turn_id"],
                     row["prompt_number"], CLIENT_FILE, file.modified_ms)  # fmt: skip
     save_observation(connection, file.observation, origin, 0)
+    outside_words.save(connection, row["turn_id"], outside, ())
     return True
 
 

@@ -10,7 +10,7 @@ _PARTS = {
                  "fact_sources", "projects", "project_dirs", "observation_events",
                  "summary_events", "outside_words"),
     "record": ("turn_records",),
-    "raw events": ("tool_events",),
+    "raw events": ("tool_events", "unstored_words"),
     "queue and trash": ("pending_messages", "refinements", "forgotten", "tombstones"),
     "full-text index": ("passage", "memory_text", "documents", "indexed_turns", "turns_by", "twins",
                         "unindexed", "index_version"),

@@ -7,10 +7,11 @@ edit or pin facts: what they count is what happened.
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from claude_mem.errors import BadInput, NotFound
+from claude_mem.store import outside_words
 
 Editor = Literal["person", "agent"]
 Kind = Literal["observation", "summary", "prompt", "fact"]
@@ -40,8 +41,10 @@ def edit(
     number: int,
     values: Mapping[str, Value],
     editor: Editor,
+    outside: Sequence[str] = (),
 ) -> int:
-    """Replaces these fields; returns the project's id."""
+    """Replaces these fields; returns the project's id. `outside`: hashes of the words that an
+    agent has from outside."""
     row = _row(connection, kind, number, editor)
     if kind == "fact" and editor == "agent":
         raise BadInput("only the user can edit a fact; mark it as wrong instead", "id")
@@ -60,6 +63,8 @@ def edit(
     texts = {**dict(row), **stored}
     if not any(texts[name] for name in FIELDS[kind] if name not in ("type", *LISTS)):
         raise BadInput(f"a {kind} needs a text: to remove it, use forget or wrong", "id")
+    if outside:
+        outside_words.add(connection, row["turn_id"], outside)
     return _update(connection, kind, row, {**stored, "edited": 1}, editor)
 
 
@@ -111,7 +116,8 @@ def confirm(connection: sqlite3.Connection, number: int, editor: Editor) -> int:
     row = _row(connection, "fact", number, editor)
     if row["status"] not in ("candidate", "holds"):
         raise BadInput(f"F{number} is {row['status']}: only a candidate can be confirmed", "id")
-    return _update(connection, "fact", row, {"status": "holds"}, editor)
+    origin = "person" if row["origin"] == "outside" else row["origin"]
+    return _update(connection, "fact", row, {"status": "holds", "origin": origin}, editor)
 
 
 def _row(connection: sqlite3.Connection, kind: str, number: int, editor: Editor) -> sqlite3.Row:

@@ -6,12 +6,17 @@ from collections.abc import Sequence
 
 from claude_mem.store.clock import iso
 from claude_mem.store.memory_rows import JsonRow
+from claude_mem.store.outside_words import IS_OUTSIDE
 from claude_mem.store.projects import DISPLAY_NAME_SQL
 from claude_mem.types import FactKind, FactStatus, Json
 
 MAX_SOURCES = 20  # of each fact, the latest
 _FACTS = (
     f"SELECT m.*, {DISPLAY_NAME_SQL} AS project, p.key AS project_key,"
+    # The origin of a rule is always the user; somebody else's is a candidate without own turns.
+    " CASE WHEN m.kind = 'rule' AND m.status = 'candidate' AND NOT EXISTS (SELECT 1 FROM"
+    f" fact_sources s WHERE s.fact_id = m.id AND NOT {IS_OUTSIDE.format('s.turn_id')})"
+    " THEN 'outside' ELSE m.origin END AS whose,"
     " coalesce((SELECT note FROM fact_sources s WHERE s.fact_id = m.id"
     " ORDER BY seen_at_epoch DESC, turn_id DESC LIMIT 1), '') AS note"
     " FROM facts m JOIN projects p ON p.id = m.project_id"
@@ -63,7 +68,7 @@ def _record(connection: sqlite3.Connection, row: sqlite3.Row) -> JsonRow:
         "subject": row["subject"],
         "value": row["value"],
         "scope": row["scope"],
-        "origin": row["origin"],
+        "origin": row["whose"],
         "status": row["status"],
         "note": row["note"],
         "count": row["count"],

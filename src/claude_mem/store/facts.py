@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from claude_mem.store.fact_comparison.supersession import FAILED, relation
 from claude_mem.store.insert_row import insert_row
+from claude_mem.store.outside_words import IS_OUTSIDE
 from claude_mem.store.stored_json import parse_stored
 from claude_mem.types import (
     Distillate,
@@ -83,8 +84,10 @@ def replace_facts(
 ) -> None:
     """Makes these the facts that the observer has from the turn."""
     turn = connection.execute(
-        "SELECT project_id, created_at_epoch FROM user_prompts WHERE id = ?", (turn_id,)
+        "SELECT project_id, outside, created_at_epoch FROM user_prompts WHERE id = ?", (turn_id,)
     ).fetchone()
+    if turn["outside"]:
+        return  # it has the facts that came with it, as candidates
     current: dict[int, ProposedFact] = {}
     for proposal in proposals:
         if _is_acceptable(connection, turn["project_id"], proposal):
@@ -128,6 +131,8 @@ def _merge(connection: sqlite3.Connection, project_id: int, proposal: ProposedFa
     )
     stronger = f"{_ORIGIN_RANK.format('?1')} > {_ORIGIN_RANK.format('facts.origin')}"
     fact_id = _same_fact(connection, project_id, proposal)
+    if fact_id is not None and _drop_outside_sources(connection, fact_id):
+        fact_id = _same_fact(connection, project_id, proposal)
     if fact_id is None:
         fact_id = insert_row(
             connection,
@@ -150,6 +155,17 @@ def _merge(connection: sqlite3.Connection, project_id: int, proposal: ProposedFa
         (proposal.origin, proposal.status, fact_id),
     )
     return int(fact_id or 0)
+
+
+def _drop_outside_sources(connection: sqlite3.Connection, fact_id: int) -> bool:
+    """A turn of the user's own makes a candidate theirs: what somebody else's export says of it
+    counts for nothing. Without another source the fact is deleted by a trigger."""
+    cursor = connection.execute(
+        f"DELETE FROM fact_sources WHERE fact_id = ? AND {IS_OUTSIDE.format('turn_id')}"
+        " AND (SELECT status FROM facts WHERE id = fact_id) = 'candidate'",
+        (fact_id,),
+    )
+    return cursor.rowcount > 0
 
 
 def _same_fact(
@@ -269,7 +285,7 @@ def artifacts_of_sessions(
         " FROM sdk_sessions c JOIN user_prompts t ON t.session_id = c.id"
         " JOIN fact_sources s ON s.turn_id = t.id JOIN facts f ON f.id = s.fact_id"
         " WHERE c.content_session_id IN (SELECT value FROM json_each(?))"
-        " AND f.kind = 'artifact' AND f.status = 'holds'"
+        " AND f.kind = 'artifact' AND f.status = 'holds' AND t.outside = 0"
         " ORDER BY s.seen_at_epoch DESC, t.id DESC, f.id DESC LIMIT ?",
         (json.dumps(list(content_session_ids)), LATEST_ARTIFACTS),
     )

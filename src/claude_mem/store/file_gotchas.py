@@ -21,6 +21,7 @@ def gotchas_of_file(connection: sqlite3.Connection, project_id: int, path: str) 
     rows = connection.execute(
         "SELECT m.id, m.turn_id, m.title, coalesce(m.narrative, '') AS details, m.created_at_epoch"
         " FROM observations m WHERE m.project_id = :project AND m.wrong = 0 AND m.title <> ''"
+        " AND (m.origin <> 'outside' OR (m.pinned AND m.changed_by = 'person'))"
         " AND ((m.observer IN ('person', 'agent')"
         "       AND instr(m.title || ' ' || coalesce(m.narrative, ''), :name) > 0)"
         "   OR (m.concepts LIKE '%\"gotcha\"%' AND (m.observer <> 'local' OR m.pinned OR m.edited)"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from claude_mem.errors import BadInput
+from claude_mem.store import unstored_words
 from claude_mem.store.hard_forgetting import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
@@ -341,6 +342,7 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]], is_hard: bool) -> 
         (json.dumps(turn_ids),),
     ).fetchall()
     trash.change("tool_events", raw, **dict.fromkeys(_RAW), bytes=0)
+    unstored_words.delete(connection, turn_ids)
     for turn in turns:
         trash.put("user_prompts", "sealed", [{"id": turn["id"]}])
         connection.execute(

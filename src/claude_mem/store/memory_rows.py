@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from claude_mem.store.outside_words import IS_OUTSIDE
 from claude_mem.store.projects import DISPLAY_NAME_SQL
 from claude_mem.store.stored_json import parse_stored
 from claude_mem.types import Json
-from claude_mem.word_runs import has_run
+from claude_mem.word_runs import ALL_WORDS, has_run
 
 JsonRow = dict[str, Json]
 _LISTS = (
@@ -31,7 +32,10 @@ _CONTINUES = (
     " WHERE t.id = m.turn_id AND t.parent_turn IS NOT NULL) AS continues"
 )
 # Replaced by `origin` in a record.
-OUTSIDE = " (SELECT hashes FROM outside_words w WHERE w.turn_id = m.turn_id) AS outside"
+OUTSIDE = (
+    f" CASE WHEN {IS_OUTSIDE.format('m.turn_id')} THEN '{ALL_WORDS}' ELSE"
+    " (SELECT hashes FROM outside_words w WHERE w.turn_id = m.turn_id) END AS outside"
+)
 OBSERVATIONS = (
     f"SELECT m.id, m.memory_session_id, s.content_session_id, {DISPLAY_NAME_SQL} AS project,"
     " p.key AS project_key, m.type, m.title, m.subtitle, m.narrative, m.facts, m.concepts,"
@@ -44,6 +48,7 @@ OBSERVATIONS = (
 )
 _TITLES = (  # only what a list shows: the context must be built quickly
     "SELECT m.id, m.type, m.title, m.concepts, m.files_modified, m.created_at, m.observer,"
+    " m.origin,"
     " m.pinned, s.content_session_id FROM observations m"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )
@@ -59,7 +64,7 @@ _SUMMARIES = (
 _PROMPTS = (
     "SELECT m.id, s.id AS session_db_id, s.content_session_id, s.memory_session_id,"
     f" {DISPLAY_NAME_SQL} AS project, p.key AS project_key, m.prompt_number, m.prompt_text,"
-    " 'person' AS origin, m.pinned, m.wrong,"
+    " CASE WHEN m.outside THEN 'outside' ELSE 'person' END AS origin, m.pinned, m.wrong,"
     " m.created_at, m.created_at_epoch FROM user_prompts m JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.id = m.session_id"
 )
@@ -109,6 +114,8 @@ def _has_outside_words(memory: JsonRow, hashes: str) -> bool:
 # that are not wrong, those that are pinned, and what the user asked for.
 
 _NOT_WRONG = "m.wrong = 0 AND m.turn_id NOT IN (SELECT turn_id FROM wrong_turns)"
+# Not of somebody else's export: what comes from there is shown on demand, or once it is pinned.
+_OF_USER = f"NOT {IS_OUTSIDE.format('m.turn_id')}"
 
 _SHORTEST, _LONGEST = 12, 80  # characters of a short prompt
 _LATEST_PROMPTS = 400
@@ -118,17 +125,18 @@ def pinned(connection: sqlite3.Connection, project_id: int) -> list[JsonRow]:
     """Pinned observations, summaries and prompts as lines, the latest first.
 
     For the order of a union SQLite would walk through all rows by time; few are pinned."""
+    of_turn = f"{IS_OUTSIDE.format('m.turn_id')} AS is_outside"
     rows = connection.execute(
         "SELECT '#' || m.id AS id, coalesce(m.title, m.narrative) AS text, 0 AS prompt,"
-        " m.created_at, m.created_at_epoch, m.changed_by FROM observations m"
+        f" m.created_at, m.created_at_epoch, m.changed_by, {of_turn} FROM observations m"
         " INDEXED BY pinned_observations WHERE m.project_id = ?1"
         f" AND m.pinned <> 0 AND {_NOT_WRONG}"
         " UNION ALL SELECT 'S' || m.id, coalesce(m.completed, m.learned, m.request), 0,"
-        " m.created_at, m.created_at_epoch, m.changed_by FROM session_summaries m"
+        f" m.created_at, m.created_at_epoch, m.changed_by, {of_turn} FROM session_summaries m"
         " INDEXED BY pinned_session_summaries WHERE m.project_id = ?1"
         f" AND m.pinned <> 0 AND {_NOT_WRONG}"
         " UNION ALL SELECT 'P' || m.id, m.prompt_text, 1,"
-        " m.created_at, m.created_at_epoch, m.changed_by"
+        " m.created_at, m.created_at_epoch, m.changed_by, m.outside"
         " FROM user_prompts m INDEXED BY pinned_user_prompts WHERE m.project_id = ?1"
         " AND m.pinned <> 0 AND m.wrong = 0"
         " AND m.private = 0 AND m.prompt_text IS NOT NULL ORDER BY 5 DESC, 1",
@@ -147,7 +155,8 @@ def recent(
     """The newest rows of a project that are not wrong, optionally without those of one session."""
     rows = connection.execute(
         f"{SELECTS[noun]} WHERE m.project_id = ? AND s.content_session_id IS NOT ?"
-        f" AND {_NOT_WRONG} AND m.observer <> 'client-file'"  # the client loads it itself
+        f" AND {_NOT_WRONG} AND {_OF_USER}"
+        " AND m.observer <> 'client-file'"  # the client loads it itself
         " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
         (project_id, without_session, limit),
     )
@@ -160,7 +169,7 @@ def observations_of_sessions(
     """The latest of them that are not wrong, oldest first."""
     rows = connection.execute(
         f"{OBSERVATIONS} WHERE s.content_session_id IN (SELECT value FROM json_each(?))"
-        f" AND {_NOT_WRONG}"
+        f" AND {_NOT_WRONG} AND {_OF_USER}"
         " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
         (json.dumps(list(content_session_ids)), limit),
     )
@@ -176,7 +185,8 @@ def recent_sessions(
     """By their newest memory, so that a session without any changes nothing."""
     rows = connection.execute(
         f"{SESSIONS} JOIN (SELECT memory_session_id, max(created_at_epoch) AS at FROM"
-        " (SELECT memory_session_id, created_at_epoch FROM session_summaries WHERE project_id = ?"
+        " (SELECT memory_session_id, created_at_epoch FROM session_summaries m"
+        f"  WHERE project_id = ? AND {_OF_USER}"
         "  ORDER BY created_at_epoch DESC, id DESC LIMIT 200) GROUP BY memory_session_id) newest"
         " ON newest.memory_session_id = m.memory_session_id"
         " WHERE m.content_session_id IS NOT ? ORDER BY newest.at DESC, m.id DESC LIMIT ?",
@@ -200,7 +210,8 @@ def short_prompts(
         "SELECT t.session_id, t.prompt_text FROM user_prompts t"
         " JOIN sdk_sessions s ON s.id = t.session_id JOIN session_summaries m ON m.turn_id = t.id"
         " WHERE t.project_id = ? AND s.content_session_id IS NOT ? AND t.private = 0"
-        " AND t.notice = 0 AND t.wrong = 0 AND m.wrong = 0 AND t.prompt_number > 1"
+        " AND t.notice = 0 AND t.outside = 0 AND t.wrong = 0 AND m.wrong = 0"
+        " AND t.prompt_number > 1"
         " AND length(t.prompt_text) BETWEEN ? AND ?"
         " ORDER BY t.created_at_epoch DESC, t.id DESC LIMIT ?",
         (project_id, without_session, _SHORTEST, _LONGEST, _LATEST_PROMPTS),

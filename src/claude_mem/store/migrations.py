@@ -533,6 +533,20 @@ def _add_conversations_index(connection: sqlite3.Connection) -> None:
     )
 
 
+def _add_outside_turns(connection: sqlite3.Connection) -> None:
+    """`outside`: the turn came with somebody else's export. All of it is from outside."""
+    connection.execute("ALTER TABLE user_prompts ADD COLUMN outside INTEGER NOT NULL DEFAULT 0")
+    connection.execute("CREATE INDEX outside_turns ON user_prompts(id) WHERE outside <> 0")
+
+
+def _add_unstored_words(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        "CREATE TABLE unstored_words (event_key TEXT PRIMARY KEY, turn_id INTEGER NOT NULL"
+        " REFERENCES user_prompts(id) ON DELETE CASCADE, checksums BLOB NOT NULL)"
+    )
+    connection.execute("CREATE INDEX unstored_words_of_turn ON unstored_words(turn_id)")
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -564,6 +578,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0040_uncounted_rows", _add_uncounted_rows),
     ("0041_undistilled_transcripts", _add_undistilled_transcripts),
     ("0042_conversations_index", _add_conversations_index),
+    ("0043_outside_turns", _add_outside_turns),
+    ("0044_unstored_words", _add_unstored_words),
 )
 
 

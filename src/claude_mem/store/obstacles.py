@@ -26,7 +26,8 @@ def recurring(
         " JOIN fact_sources x ON x.fact_id = f.id JOIN user_prompts t ON t.id = x.turn_id"
         " JOIN sdk_sessions s ON s.id = t.session_id"
         " WHERE f.project_id = ? AND f.kind = 'fault' AND f.subject = ''"
-        " AND f.status IN ('candidate', 'holds') AND s.content_session_id IS NOT ?"
+        " AND f.status IN ('candidate', 'holds') AND t.outside = 0"
+        " AND s.content_session_id IS NOT ?"
         " GROUP BY f.id, s.id ORDER BY max(x.seen_at_epoch) DESC, f.id",
         (project_id, without_session),
     )
@@ -51,7 +52,8 @@ def _sessions_after(
     row = connection.execute(
         "SELECT count(*) FROM sdk_sessions s WHERE project_id = ? AND started_at_epoch > ?"
         " AND content_session_id IS NOT ? AND EXISTS (SELECT 1 FROM user_prompts t"
-        "  JOIN session_summaries m ON m.turn_id = t.id WHERE t.session_id = s.id)",
+        "  JOIN session_summaries m ON m.turn_id = t.id WHERE t.session_id = s.id"
+        "  AND t.outside = 0)",
         (project_id, began_ms, without_session),
     ).fetchone()
     return int(row[0])

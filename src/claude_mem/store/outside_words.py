@@ -8,6 +8,10 @@ import sqlite3
 from collections.abc import Sequence
 
 from claude_mem.store.read_cache import read_once
+from claude_mem.word_runs import ALL_WORDS
+
+# Whether a turn came with somebody else's export: all of it is from outside.
+IS_OUTSIDE = "({} IN (SELECT id FROM user_prompts WHERE outside <> 0))"
 
 LATEST_TURNS = 1_000  # of a project, for its context
 EARLIER_TURNS = 20  # of a session: what the agent read there it may repeat later
@@ -26,17 +30,33 @@ def save(
     )
 
 
+def add(connection: sqlite3.Connection, turn_id: int, hashes: Sequence[str]) -> None:
+    """To those of the memories of a turn."""
+    connection.execute(
+        "INSERT INTO outside_words (turn_id, hashes, of_record) VALUES (?, ?, '')"
+        " ON CONFLICT (turn_id) DO UPDATE SET hashes = hashes || ' ' || excluded.hashes",
+        (turn_id, " ".join(hashes)),
+    )
+
+
 # Those of a turn `t` and of the turns before it in its session, as one text.
 OF_TURN = (
-    "(SELECT group_concat(o.hashes || ' ' || o.of_record, ' ') FROM outside_words o"
+    f"(CASE WHEN t.outside THEN '{ALL_WORDS}' ELSE"
+    " (SELECT group_concat(o.hashes || ' ' || o.of_record, ' ') FROM outside_words o"
     " WHERE o.turn_id IN (SELECT e.id FROM user_prompts e WHERE e.session_id = t.session_id"
-    f" AND e.id <= t.id ORDER BY e.id DESC LIMIT {EARLIER_TURNS}))"
+    f" AND e.id <= t.id ORDER BY e.id DESC LIMIT {EARLIER_TURNS})) END)"
 )
 
 
 @read_once
 def is_any(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM outside_words LIMIT 1").fetchone() is not None
+    return (
+        connection.execute(
+            "SELECT 1 WHERE EXISTS (SELECT 1 FROM outside_words)"
+            " OR EXISTS (SELECT 1 FROM user_prompts WHERE outside <> 0)"
+        ).fetchone()
+        is not None
+    )
 
 
 def of_turns(connection: sqlite3.Connection, turn_ids: Sequence[int]) -> dict[int, frozenset[str]]:
@@ -53,7 +73,7 @@ def of_project(connection: sqlite3.Connection, project_id: int) -> frozenset[str
     """Of its latest turns."""
     rows = connection.execute(
         "SELECT o.hashes FROM user_prompts t JOIN outside_words o ON o.turn_id = t.id"
-        " WHERE t.project_id = ? ORDER BY t.id DESC LIMIT ?",
+        " WHERE t.project_id = ? AND t.outside = 0 ORDER BY t.id DESC LIMIT ?",
         (project_id, LATEST_TURNS),
     )
     return frozenset(text for (hashes,) in rows for text in hashes.split())

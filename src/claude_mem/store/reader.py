@@ -272,6 +272,10 @@ class StoreReader(ViewerReader):
         """Imported turns that wait for their memories, and those that get none."""
         return self.read(imported_sessions.count_undistilled)
 
+    def latest_turns(self, project_id: int | None, sessions: int) -> list[int]:
+        """The last turn of each of the sessions with the latest events, of a project or of all."""
+        return self.read(lambda c: turns.latest_turns(c, project_id, sessions))
+
     def load_turn(self, turn_id: int) -> Turn | None:
         return self.read(lambda c: turns.load_turn(c, turn_id))
 

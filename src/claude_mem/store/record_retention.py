@@ -2,6 +2,7 @@
 
 import sqlite3
 
+from claude_mem.store import unstored_words
 from claude_mem.store.turn_records import record_bytes
 
 
@@ -52,4 +53,5 @@ def retire_raw_events(connection: sqlite3.Connection, before_ms: int, keep_bytes
     ).fetchall()
     turn_ids = {(row["turn_id"],) for row in rows if row["turn_id"] is not None}
     connection.executemany("UPDATE user_prompts SET retired = 1 WHERE id = ?", turn_ids)
+    unstored_words.delete(connection, [turn_id for (turn_id,) in turn_ids])
     return len(rows)

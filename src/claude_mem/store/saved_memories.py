@@ -8,8 +8,10 @@ import hashlib
 import json
 import sqlite3
 import uuid
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
 
+from claude_mem.store import outside_words
 from claude_mem.store.clock import iso
 from claude_mem.store.facts import replace_facts
 from claude_mem.store.memories import Origin, save_observation
@@ -37,7 +39,11 @@ def save(
     observation: Observation,
     observer: str,
     ms: int,
+    outside: Sequence[str] = (),
 ) -> SavedMemory:
+    """`outside`: hashes of the words that the agent has from outside."""
+    if outside:
+        observation = replace(observation, origin="outside")
     project_id = ensure_project(connection, project)
     if directory:
         remember_directory(connection, directory, project_id, ms)
@@ -45,7 +51,7 @@ def save(
     digest = hashlib.blake2b(json.dumps(astuple(observation)).encode(), digest_size=16).hexdigest()
     existing = connection.execute(
         "SELECT m.id FROM user_prompts t JOIN observations m ON m.turn_id = t.id"
-        " WHERE t.session_id = ? AND t.prompt_id GLOB ?",
+        " WHERE t.session_id = ? AND t.prompt_id GLOB ? AND t.outside = 0",
         (session["id"], f"{digest}-*"),
     ).fetchone()
     if existing is not None:
@@ -69,15 +75,20 @@ def save(
     memory_session_id = register_memory_session(connection, session["id"])
     origin = Origin(memory_session_id, project_id, turn["id"], number, observer, ms)
     saved = SavedMemory(save_observation(connection, observation, origin, 0), is_new=True)
+    if outside:
+        outside_words.save(connection, turn["id"], outside, ())
     replace_facts(connection, turn["id"], [_fact(observation, observer)], observer)
     return saved
 
 
 def _fact(observation: Observation, observer: str) -> ProposedFact:
-    """Never a rule: only what the user typed to the agent makes one."""
+    """Never a rule: only what the user typed to the agent makes one. What has words from outside
+    is for the user to confirm."""
     title, text = observation.title or "", observation.narrative or ""
     is_beginning = text.startswith(title.rstrip("….")) or not text
     value = (text or title) if is_beginning else f"{title}: {text}"
+    if observation.origin == "outside":
+        return ProposedFact("decision", "", value, origin="outside", status="candidate")
     return ProposedFact("decision", "", value, origin="person" if observer == "person" else "agent")
 
 

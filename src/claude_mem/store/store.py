@@ -91,6 +91,9 @@ class Store(StoreReader):
     def _asleep_ms(self) -> int:
         return self._clock() - self._lease_clock()
 
+    def now(self) -> int:
+        return self._clock()
+
     def close(self) -> None:
         self._closing.set()
         with self._backing_up:  # a backup that is being made is cancelled
@@ -398,27 +401,44 @@ class Store(StoreReader):
         return self.write(lambda c: sessions.set_start_context(c, content_session_id, text))
 
     def save_memory(
-        self, project: Project, directory: str, observation: Observation, observer: str
+        self,
+        project: Project,
+        directory: str,
+        observation: Observation,
+        observer: str,
+        outside: Sequence[str] = (),
     ) -> "Future[saved_memories.SavedMemory]":
         now = self._clock()
         return self.write(
-            lambda c: saved_memories.save(c, project, directory, observation, observer, now)
+            lambda c: saved_memories.save(
+                c, project, directory, observation, observer, now, outside
+            )
         )
 
     def save_client_memory(
-        self, project: Project, directory: str, client: str, files: Sequence[NoteMemory]
+        self,
+        project: Project,
+        directory: str,
+        client: str,
+        files: Sequence[NoteMemory],
+        outside: Sequence[str] = (),
     ) -> "Future[int]":
         """How many memories changed."""
         now = self._clock()
         return self.write(
-            lambda c: client_memory_files.save(c, project, directory, client, files, now)
+            lambda c: client_memory_files.save(c, project, directory, client, files, now, outside)
         )
 
     def edit_memory(
-        self, kind: str, number: int, values: Mapping[str, editing.Value], editor: editing.Editor
+        self,
+        kind: str,
+        number: int,
+        values: Mapping[str, editing.Value],
+        editor: editing.Editor,
+        outside: Sequence[str] = (),
     ) -> "Future[int]":
         """The id of its project, as for the following."""
-        return self.write(lambda c: editing.edit(c, kind, number, values, editor))
+        return self.write(lambda c: editing.edit(c, kind, number, values, editor, outside))
 
     def pin_memory(
         self, kind: str, number: int, pinned: bool, editor: editing.Editor

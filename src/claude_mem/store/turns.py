@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from claude_mem.store import unstored_words
 from claude_mem.store.clock import iso
 from claude_mem.store.memories import recent_memories
 from claude_mem.store.message_parents import find_parent
 from claude_mem.store.queue import JOBS, QUEUES
-from claude_mem.store.sessions import end_session, ensure_session, revive
+from claude_mem.store.sessions import MANUAL, end_session, ensure_session, find_session, revive
 from claude_mem.store.stored_json import parse_any
 from claude_mem.store.tombstones import is_forgotten_session
 from claude_mem.store.turn_records import dump_parts, parse_parts
@@ -42,7 +43,7 @@ _COUNTED = "counted-"
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    outcome: Literal["stored", "duplicate", "private", "forgotten"]
+    outcome: Literal["stored", "duplicate", "private", "forgotten", "skipped"]
     session_db_id: int
     project_id: int
     prompt_number: int | None = None
@@ -78,6 +79,8 @@ def record_events(connection: sqlite3.Connection, events: Sequence[Event]) -> li
 
 
 def _record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
+    if event.is_skipped:
+        return _record_skipped(connection, event)
     session = ensure_session(connection, event)
     session_id, project_id = int(session["id"]), int(session["project_id"])
     turn = turn_of(connection, session, event)
@@ -100,6 +103,15 @@ def _record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
         _hand_to_hooks(connection, turn, event)
     _advance(connection, session, turn, event)
     return Recorded("stored", session_id, project_id, number, turn_id)
+
+
+def _record_skipped(connection: sqlite3.Connection, event: Event) -> Recorded:
+    """Only which words it brought, to a turn that exists."""
+    session = find_session(connection, event.session_id)
+    turn = _existing_turn(connection, session["id"], event) if session is not None else None
+    if turn is not None and not is_blocked(turn):
+        unstored_words.save(connection, turn["id"], [(event, event.key)])
+    return Recorded("skipped", 0, 0)
 
 
 def _is_repeated_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) -> bool:
@@ -410,6 +422,7 @@ def fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: st
         "session_summaries",
         "turn_records",
         "outside_words",
+        "unstored_words",
         "fact_sources",
     ):
         connection.execute(f"DELETE FROM {table} WHERE turn_id = ?", (turn["id"],))
@@ -429,6 +442,18 @@ def _fill_in_message(
 # A turn for an observer
 
 
+def latest_turns(
+    connection: sqlite3.Connection, project_id: int | None, sessions: int
+) -> list[int]:
+    rows = connection.execute(
+        "SELECT (SELECT max(t.id) FROM user_prompts t WHERE t.session_id = s.id AND t.outside = 0)"
+        " AS turn_id FROM sdk_sessions s WHERE coalesce(?1, s.project_id) = s.project_id"
+        " AND s.dialect <> ?2 AND turn_id IS NOT NULL ORDER BY s.updated_at_epoch DESC LIMIT ?3",
+        (project_id, MANUAL, sessions),
+    )
+    return [turn_id for (turn_id,) in rows]
+
+
 def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
     """With its events, for an observer; None if it is private or sealed."""
     row = connection.execute(
@@ -445,6 +470,11 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         " cwd, created_at_epoch FROM tool_events WHERE turn_id = ? ORDER BY created_at_epoch, id",
         (turn_id,),
     )
+    unstored = unstored_words.of_turn(connection, turn_id)
+    uses = tuple(_tool_use(event, unstored) for event in events)
+    previous = unstored_words.of_previous(
+        connection, row["session_id"], turn_id, EARLIER_TURNS, EARLIER_OUTPUTS
+    )
     return Turn(
         id=row["id"],
         session_db_id=row["session_id"],
@@ -457,10 +487,11 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         prompt_number=row["prompt_number"],
         prompt=row["prompt_text"],
         started_ms=row["created_at_epoch"],
-        events=tuple(_tool_use(event) for event in events),
+        events=uses,
         is_client_message=bool(row["notice"]),
         recent_memories=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
         earlier_output=_earlier_output(connection, row["session_id"], turn_id),
+        unstored_words=(*unstored.values(), *previous),  # of events that are not stored
     )
 
 
@@ -472,11 +503,11 @@ def _earlier_output(connection: sqlite3.Connection, session_id: int, turn_id: in
         " ORDER BY id DESC LIMIT ?) ORDER BY id DESC LIMIT ?",
         (OUTPUT_CHARS, session_id, turn_id, EARLIER_TURNS, EARLIER_OUTPUTS),
     )
-    # JSON: a line break before a word must not become a letter of it.
-    return " ".join(text for (text,) in rows).replace("\\n", " ").replace('\\"', " ")
+    return " ".join(text for (text,) in rows)
 
 
-def _tool_use(row: sqlite3.Row) -> TurnEvent:
+def _tool_use(row: sqlite3.Row, unstored: dict[str, bytes]) -> TurnEvent:
+    """Takes its own of the words that are not stored."""
     return TurnEvent(
         id=row["id"],
         kind=row["event"],
@@ -489,6 +520,7 @@ def _tool_use(row: sqlite3.Row) -> TurnEvent:
         cwd=row["cwd"] or "",
         key=row["event_key"],
         at_ms=row["created_at_epoch"],
+        unstored_words=unstored.pop(row["event_key"], b""),
     )
 
 
@@ -524,6 +556,8 @@ def insert_event(
 ) -> bool:
     """False: an event with this key is stored already."""
     cursor = connection.execute(_INSERT_EVENT, _event_values(session_id, turn_id, event, key))
+    if turn_id is not None and event.unstored_words:
+        unstored_words.save(connection, turn_id, [(event, key)])
     return cursor.rowcount == 1
 
 
@@ -534,12 +568,16 @@ def insert_events(
     events: Iterable[tuple[Event, str]],
 ) -> None:
     """With their keys; those that are stored already stay as they are."""
+    events = list(events)
     rows = [_event_values(session_id, turn_id, event, key) for event, key in events]
     connection.executemany(_INSERT_EVENT, rows)
+    unstored_words.save(connection, turn_id, events)
 
 
 def fill_in_raw(connection: sqlite3.Connection, turn_id: int, events: Iterable[Event]) -> None:
     """Into events that were stored without their raw texts."""
+    events = list(events)
+    unstored_words.save(connection, turn_id, ((event, event.key) for event in events))
     connection.executemany(
         "UPDATE tool_events SET tool_input = ?, tool_response = ?, text = ?, words = ?, bytes = ?"
         " WHERE event_key = ? AND turn_id = ? AND bytes = 0",

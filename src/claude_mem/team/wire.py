@@ -22,6 +22,7 @@ TABLES = ("sdk_sessions", "user_prompts", "session_summaries", "observations", "
 LOCAL_COLUMNS = frozenset((
     "id", "turn_id", "session_id", "project_id", "memory_session_id", "parent_turn",
     "project_dir", "transcript_path", "start_context", "provider", "provider_session_id",
+    "outside",
 ))  # fmt: skip
 SCOPES = ("read", "write", "admin")
 FACT_KINDS = ("rule", "decision", "command", "fault", "place")  # those that outlast a session

@@ -17,6 +17,7 @@ from claude_mem.intake.client_memory_files import (
 from claude_mem.store.client_memory_files import NoteMemory
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Observation, Project
+from claude_mem.worker.words_read import words_read
 from claude_mem.worker.worker import Worker
 
 log = logging.getLogger("claude_mem.client_memory_files")
@@ -53,7 +54,10 @@ async def _refresh(worker: Worker, record_bytes: bytes) -> None:
     for client, project, directory, project_dir in places:
         files = await asyncio.to_thread(_memories, worker, directory)
         if not await asyncio.to_thread(worker.store.has_client_memory, project, client, files):
-            saving = worker.store.save_client_memory(project, project_dir, client, files)
+            read = await words_read(
+                worker, event.project, [file.observation.text for file in files]
+            )
+            saving = worker.store.save_client_memory(project, project_dir, client, files, read)
             changed = await asyncio.wrap_future(saving)
             log.info("%d memories of files of %s changed", changed, client)
 

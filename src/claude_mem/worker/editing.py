@@ -11,6 +11,7 @@ from claude_mem.recall.full_memories import get_memory
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.store.editing import Editor, Value
 from claude_mem.store.memory_rows import JsonRow
+from claude_mem.worker.words_read import words_read
 
 if TYPE_CHECKING:  # the commands and the MCP server read requests without a worker
     from claude_mem.worker.worker import Worker
@@ -28,7 +29,14 @@ class EditRequest:
 
 async def edit_memory(worker: "Worker", request: EditRequest, editor: Editor) -> JsonRow:
     """The memory as it is now."""
-    change = worker.store.edit_memory(request.id.kind, request.id.number, request.values, editor)
+    outside: tuple[str, ...] = ()
+    if editor == "agent":
+        values = request.values.values()
+        texts = [v if isinstance(v, str) else "\n".join(v) for v in values if v]
+        outside = await words_read(worker, None, texts)
+    change = worker.store.edit_memory(
+        request.id.kind, request.id.number, request.values, editor, outside
+    )
     return await _finish(worker, request.id, change, "edited")
 
 

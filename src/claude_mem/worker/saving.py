@@ -8,6 +8,7 @@ from claude_mem.errors import BadInput
 from claude_mem.store.saved_memories import SavedMemory
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Observation, ObservationType, Project
+from claude_mem.worker.words_read import words_read
 
 if TYPE_CHECKING:  # the commands and the MCP server read requests without a worker
     from claude_mem.worker.worker import Worker
@@ -41,8 +42,12 @@ async def save_memory(
         )
     # Naming a project does not make the directory a part of it.
     place = "" if memory.project else directory
+    outside: tuple[str, ...] = ()
+    if observer == "agent":
+        own = worker.projects.of(directory) if directory else None
+        outside = await words_read(worker, own, (observation.text, *observation.files_read))
     saved = await asyncio.wrap_future(
-        worker.store.save_memory(project, place, observation, observer)
+        worker.store.save_memory(project, place, observation, observer, outside)
     )
     worker.contexts.mark_stale(project)
     worker.announcer.memory_saved(project, saved.id)

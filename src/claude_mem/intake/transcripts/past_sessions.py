@@ -8,7 +8,7 @@ memories (`raw_later`), the same holds for recent turns.
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeGuard
 
@@ -150,10 +150,11 @@ class PastSessionReader:
             return
         session.now = max(session.now, event.at_ms or 0)
         payload = self._fields(event.payload, is_old=session.now < self.keep_raw_since)
+        header = EventHeader(event.kind, session.now, session.directory, session.dialect)
         if self.reader.skips(event.kind, payload):
+            session.add_words(self.reader.read_skipped(header, payload))
             return
         try:
-            header = EventHeader(event.kind, session.now, session.directory, session.dialect)
             session.events.append(self._read(header, payload))
         except (ValueError, BadInput):
             self.unreadable += 1
@@ -214,6 +215,13 @@ class _Session:
         return (
             first is not None and first.client_message is None and not (first.prompt or "").strip()
         )
+
+    def add_words(self, skipped: Event | None) -> None:
+        """Of an event that is not stored, to the one before it."""
+        if skipped is not None and self.events:
+            last = self.events[-1]
+            words = last.unstored_words + skipped.unstored_words
+            self.events[-1] = replace(last, unstored_words=words)
 
     def end_turn(self) -> None:
         events, self.events = self.events, []
@@ -294,6 +302,7 @@ def turn_event(number: int, event: Event) -> TurnEvent:
         parts=event.parts,
         cwd=event.cwd,
         at_ms=event.arrived_ms,
+        unstored_words=event.unstored_words,
     )
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from claude_mem.types import Distillate, Json, Turn, TurnEvent
+from claude_mem.types import TOOL_FAILURE, Distillate, Json, Summary, Turn, TurnEvent
 from claude_mem.word_runs import (
+    Checksums,
     Run,
     RunFinder,
     four_word_sequences,
@@ -22,6 +23,7 @@ from claude_mem.word_runs import (
 
 MAX_HASHES = 400
 MAX_OF_RECORD = 1_500
+MIN_NAME = 2  # words of a command by which it is recognised
 MAX_CHARS = 400_000  # of the outside text of a turn
 _REPORTS = ("report",)
 _PATHS = ("file_path", "path", "notebook_path", "pattern", "glob", "url")
@@ -32,9 +34,10 @@ _AGENT_KINDS = ("Statement", "Stop")
 def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
     """With the hashes of the runs of words that are from outside, in its texts and in the record,
     which search and hints show as well."""
+    distillate = replace(distillate, summary=_without_suggestions(turn, distillate.summary))
     in_texts = _sequences(_texts(distillate))
     in_record = _sequences(_statements(turn))
-    outside = _OutsideText.of(turn, RunFinder(in_texts | in_record))
+    outside = _OutsideText.of(turn, in_texts | in_record)
     copied = hashes_of(outside.outside_runs(in_texts), MAX_HASHES)
     reported = chain.from_iterable(map(runs_of, _limited(_reports(turn))))
     recorded = (
@@ -49,6 +52,40 @@ def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
     )
 
 
+def _without_suggestions(turn: Turn, summary: Summary) -> Summary:
+    """Without commands that the agent ran because an error named them, and without traps whose
+    way around comes from what it read: nobody knows who wrote that."""
+    if not (summary.faults or any(event.kind == TOOL_FAILURE for event in turn.events)):
+        return summary
+    return replace(
+        summary,
+        faults=tuple(f for f in summary.faults if not _is_named(turn, f.alternative)),
+        commands=tuple(
+            run for run in summary.commands if not _is_named(turn, run.command, TOOL_FAILURE)
+        ),
+    )
+
+
+def _is_named(turn: Turn, command: str, kind: str = "") -> bool:
+    """In the output of another command, or of another tool; before or after it was run."""
+    words = words_of(command)
+    if len(words) < MIN_NAME:
+        return False
+    name = f" {' '.join(words)} "
+    return any(
+        name in f" {' '.join(words_of(text))} "
+        for event in turn.events
+        if kind in ("", event.kind) and command not in _command(event.tool_input)
+        for text in _read_by(event)
+    )
+
+
+def outside_words_in(turn: Turn, texts: Iterable[str]) -> tuple[str, ...]:
+    """Hashes of those runs of the texts that the turn has from outside."""
+    sequences = _sequences(texts)
+    return hashes_of(_OutsideText.of(turn, sequences).outside_runs(sequences), MAX_HASHES)
+
+
 @dataclass(frozen=True, slots=True)
 class _OutsideText:
     """What the agent read, of the runs that are looked for: in this turn as runs, before it as
@@ -59,10 +96,12 @@ class _OutsideText:
     earlier: str
 
     @classmethod
-    def of(cls, turn: Turn, finder: RunFinder) -> "_OutsideText":
+    def of(cls, turn: Turn, sequences: dict[Run, None]) -> "_OutsideText":
         """In the order of events: what the agent wrote after it had read it is not its own."""
+        finder = RunFinder(sequences)
         own = set(finder.find(turn.prompt or ""))
         outside = set(finder.find_in(_limited(_names(turn))))
+        outside |= Checksums(turn.unstored_words).find(sequences) - own
         remaining = MAX_CHARS
         for event in turn.events:
             if event.tool_input is not None:
@@ -72,7 +111,10 @@ class _OutsideText:
                 outside |= finder.find_in(_limited(replaced)) - own
                 own |= finder.find_in(text for text in written if text != command) - outside
             texts = _read_by(event)
-            outside |= finder.find_in(_limited(texts, remaining)) - own
+            # As one text: words that an output divides into blocks are in a row.
+            outside |= finder.find("\n".join(_limited(texts, remaining))) - own
+            if event.unstored_words:
+                outside |= Checksums((event.unstored_words,)).find(sequences) - own
             remaining -= sum(map(len, texts))
         earlier = f" {' '.join(words_of(turn.earlier_output))} " if turn.earlier_output else ""
         return cls(frozenset(outside), frozenset(own), earlier)

@@ -4,7 +4,7 @@ Only the user's own typing counts. Pasted plans, skills, logs, fences, quotes an
 nothing of a long prompt is: most sentences with "always" or "never" in prompts stand in pasted
 text. A table of features with points decides; a sentence that only reaches the lower limit is a
 candidate that the user may confirm. So is one that may be pasted: after a line that announces other
-text, or with paragraphs before and after it.
+text or is no sentence, after words with a colon, or with paragraphs before and after it.
 """
 
 import re
@@ -19,6 +19,9 @@ from claude_mem.types import FactStatus, ProposedFact
 LONGEST_TYPED_PROMPT = 1_500
 LONGEST_RULE, SHORTEST_RULE = 400, 12
 RULE_POINTS, CANDIDATE_POINTS, STANDING_POINTS = 4, 3, 2
+
+LONGEST_INTRODUCTION, LONGEST_LABEL = 8, 2  # words
+_BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 
 _FENCED = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _PLAN = re.compile(r"\s*implement the following plan\b", re.IGNORECASE)
@@ -165,20 +168,34 @@ def _split_typed(prompt: str) -> Iterator[tuple[str, bool]]:
     paragraphs = _PARAGRAPHS.split(text.strip())
     is_announced = False
     for number, paragraph in enumerate(paragraphs):
-        is_certain = number in (0, len(paragraphs) - 1) and not is_announced
-        for sentence in _sentences_of(paragraph):
-            if sentence in prompt:
-                yield sentence, is_certain
+        is_at_end = number in (0, len(paragraphs) - 1)
+        for line in paragraph.splitlines():
+            for sentence in _sentences_of(line):
+                if sentence in prompt:
+                    yield sentence, is_at_end and not is_announced and not _is_reported(sentence)
+            is_announced = is_announced or _is_introduction(line)
         is_announced = is_announced or paragraph.rstrip().endswith(":")
 
 
-def _sentences_of(paragraph: str) -> Iterator[str]:
-    for line in paragraph.splitlines():
-        if _PASTED_LINE.match(line):
-            continue
-        for sentence in sentences(line.strip().lstrip("-*• ").strip()):
-            if not _QUOTED.search(sentence):
-                yield sentence
+def _sentences_of(line: str) -> Iterator[str]:
+    if _PASTED_LINE.match(line):
+        return
+    for sentence in sentences(line.strip().lstrip("-*• ").strip()):
+        if not _QUOTED.search(sentence):
+            yield sentence
+
+
+def _is_introduction(line: str) -> bool:
+    """A few words that are no sentence, as "here is the output": what follows may be pasted."""
+    is_fragment = not _BULLET.match(line) and line.rstrip()[-1:].isalnum()
+    is_short = 1 < len(line.split()) <= LONGEST_INTRODUCTION
+    return is_fragment and is_short and judge(line.strip()) is None
+
+
+def _is_reported(sentence: str) -> bool:
+    """After words with a colon, such as "the mail says:"; a label has fewer."""
+    before, colon, _ = sentence.partition(": ")
+    return bool(colon) and len(before.split()) > LONGEST_LABEL
 
 
 def proposed_rules(prompt: str) -> tuple[ProposedFact, ...]:

@@ -39,6 +39,7 @@ from claude_mem.recall.handover.statements import (
     joined,
     long_words,
     main_first,
+    name_as_data,
     problem_in,
     purpose_in,
     rank_of_result,
@@ -455,7 +456,7 @@ def _place(run: Sequence[SessionDigest], results: Sequence[str], usual: set[str]
         others = [path for path in others if stems_in(name_of(path)) & words]
     files = list(dict.fromkeys((*own, *others)))
     is_worked_on = session.is_changed and session.branches[:1] and session.branches[0] not in usual
-    branch = f"branch {session.branches[0]}" if is_worked_on else ""
+    branch = f"branch {name_as_data(session.branches[0])}" if is_worked_on else ""
     requests = [request.value.rpartition("/")[2] for request in session.pull_requests]
     request = f"pull request {requests[-1]}" if requests else ""
     places = "; ".join(filter(None, (place_of(files, " ".join(results)), branch, request)))

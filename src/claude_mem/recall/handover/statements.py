@@ -17,7 +17,11 @@ from claude_mem.title_rules import (
     without_topics,
 )
 from claude_mem.types import Fact
+from claude_mem.word_runs import LENGTH
 
+LONGEST_NAME = 60
+_NOT_IN_NAMES = re.compile(r"[^\w ./#@+:-]")
+_WORD_OF_NAME = re.compile(r"[^\W\d_]{2,}")
 LONGEST_LINE = 240
 LOCAL = "local"  # the observer without a model
 SAME_SUBJECT = 0.6  # share of common words from which two texts are about the same
@@ -54,6 +58,8 @@ class Line:
     ids: tuple[str, ...] = ()  # of the observations that it shows
     is_quote: bool = False  # of the user, and says so
     stated: str | None = None  # what it says besides names of files; None: all of it
+    is_outside: bool = False  # of somebody else's export
+    is_adopted: bool = False  # the user wrote, pinned or confirmed it
 
 
 @lru_cache(maxsize=2048)  # each context is made anew of mostly the same titles
@@ -65,6 +71,13 @@ def is_clear(title: str) -> bool:
 
 def flat(text: str, limit: int = LONGEST_LINE) -> str:
     return shorten(one_line(text), limit)
+
+
+def name_as_data(name: str) -> str:
+    """Of a branch or directory, which whoever made the repository chose: of few letters, and in
+    quotes if it has as many words as a sentence."""
+    name = shorten(_NOT_IN_NAMES.sub("?", name), LONGEST_NAME)
+    return f'"{name}"' if len(_WORD_OF_NAME.findall(name)) >= LENGTH else name
 
 
 def long_words(text: str) -> frozenset[str]:

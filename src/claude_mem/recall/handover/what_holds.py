@@ -26,6 +26,7 @@ from claude_mem.store.memory_rows import JsonRow, RuleTurn, ShortPrompt
 from claude_mem.store.obstacles import REMEDY_SEPARATOR, Obstacle
 from claude_mem.title_rules import without_topics
 from claude_mem.types import Fact
+from claude_mem.word_runs import has_run
 
 MIN_TURNS = 2  # with a command or fault, before it counts as the project's
 RECURRING = 4  # turns with a fault
@@ -143,9 +144,12 @@ def _worked_on(files: Sequence[str]) -> str:
 def pinned(memories: Sequence[JsonRow]) -> Iterator[Line]:
     for memory in memories[:MAX_PINNED]:
         identity, text = str(memory["id"]), str(memory["text"] or "")
-        by = _AGENT_NOTE if memory["changed_by"] == "agent" else ""
-        line = f'- The user, {day_of(memory)}: "{text}"' if memory["prompt"] else f"- {by}{text}"
-        yield Line(f"{flat(line)} {identity}", subject=text, ids=(identity,))
+        by_agent, is_outside = memory["changed_by"] == "agent", bool(memory["is_outside"])
+        line = f"- {_AGENT_NOTE if by_agent else ''}{text}"
+        if memory["prompt"] and not is_outside:
+            line = f'- The user, {day_of(memory)}: "{text}"'
+        yield Line(f"{flat(line)} {identity}", subject=text, ids=(identity,),
+                   is_outside=is_outside, is_adopted=not by_agent)  # fmt: skip
 
 
 def pinned_facts(facts: Sequence[Fact]) -> Iterator[Line]:
@@ -154,7 +158,7 @@ def pinned_facts(facts: Sequence[Fact]) -> Iterator[Line]:
         is_usual = fact.kind == "command" and fact.subject in (TEST, CHECK, RUN)
         if fact.is_pinned and fact.kind != "rule" and not is_usual:
             text = _fact_text(fact)
-            yield Line(flat(f"- {text}"), subject=fact.subject or text)
+            yield Line(flat(f"- {text}"), subject=fact.subject or text, is_adopted=True)
 
 
 def _fact_text(fact: Fact) -> str:
@@ -170,12 +174,16 @@ def _fact_text(fact: Fact) -> str:
 
 def saved(observations: Sequence[JsonRow]) -> Iterator[Line]:
     """What the user or the agent saved explicitly, the latest first."""
-    rows = [o for o in observations if o["observer"] in SAVED_BY and o["title"]]
+    rows = [
+        o
+        for o in observations
+        if o["observer"] in SAVED_BY and o["origin"] != "outside" and o["title"]
+    ]
     for observation in _current(rows)[:MAX_SAVED]:
-        by = "" if observation["observer"] == "person" else _AGENT_NOTE
+        by_user = observation["observer"] == "person"
         title, identity = str(observation["title"]), id_of(observation)
-        line = flat(f"- {by}{title}")
-        yield Line(f"{line} {identity}", subject=title, ids=(identity,))
+        line = flat(f"- {'' if by_user else _AGENT_NOTE}{title}")
+        yield Line(f"{line} {identity}", subject=title, ids=(identity,), is_adopted=by_user)
 
 
 def decisions(
@@ -206,7 +214,8 @@ def decisions(
         count += 1
         if count > MAX_DECISIONS:
             return
-        yield Line(flat(f"- Decided {_day(fact)}: {question} {answer}"), subject=question)
+        line = flat(f"- Decided {_day(fact)}: {question} {answer}")
+        yield Line(line, subject=question, is_adopted=True)
 
 
 def gotchas(observations: Sequence[JsonRow]) -> Iterator[Line]:
@@ -228,9 +237,9 @@ def gotchas(observations: Sequence[JsonRow]) -> Iterator[Line]:
         yield Line(f"{line} {identity}", subject=statement, ids=(identity,))
 
 
-def faults(facts: Sequence[Fact]) -> Iterator[Line]:
+def faults(facts: Sequence[Fact], outside: frozenset[str] = frozenset()) -> Iterator[Line]:
     """Commands that fail here and have not worked since. One that failed again and again after it
-    had worked will do so once more."""
+    had worked will do so once more. An error with words of the tool is not repeated."""
     passed = {fact.value: fact for fact in _of_kind(facts, "command") if "fail" not in fact.note}
     shown: set[str] = set()
     for fact in (fact for fact in _of_kind(facts, "fault") if fact.subject):
@@ -244,7 +253,7 @@ def faults(facts: Sequence[Fact]) -> Iterator[Line]:
         shown.add(fact.subject)
         if len(shown) > MAX_FAULTS:
             return
-        note = f" ({fact.note})" if fact.note else ""
+        note = f" ({fact.note})" if fact.note and not has_run(fact.note, outside) else ""
         yield Line(flat(f"- `{fact.subject}` fails here{note}; `{fact.value}` works"))
 
 
@@ -253,7 +262,8 @@ def places(facts: Sequence[Fact]) -> Iterator[Line]:
     known = [f for f in _of_kind(facts, "place") if f.origin == "person" or f.count >= MIN_TURNS]
     known.sort(key=lambda fact: (fact.origin != "person", -fact.count, fact.id))
     for fact in [fact for fact in known if not fact.is_pinned][:MAX_PLACES]:
-        yield Line(flat(f"- {fact.subject}: {fact.value}"))
+        line = flat(f"- {fact.subject}: {fact.value}")
+        yield Line(line, is_adopted=fact.origin == "person")
 
 
 def obstacles(rows: Sequence[Obstacle]) -> Iterator[Line]:

@@ -52,6 +52,7 @@ class Row:
     line: int
     table: str
     values: dict[str, Any]
+    is_outside: bool = False  # of somebody else's export
 
 
 def parse_line(line: bytes) -> dict[str, Json]:

@@ -110,7 +110,8 @@ def _complete_facts(connection: sqlite3.Connection) -> None:
 def _in_savepoint(connection: sqlite3.Connection, row: Row) -> MergeReport:
     connection.execute("SAVEPOINT merge_row")
     try:
-        report = MergeReport(_merge(connection, BY_NAME[row.table], dict(row.values)))
+        table = BY_NAME[row.table]
+        report = MergeReport(_merge(connection, table, dict(row.values), is_outside=row.is_outside))
     except (BadInput, sqlite3.IntegrityError, sqlite3.DataError) as error:
         connection.execute("ROLLBACK TO merge_row")
         report = MergeReport("refused", str(error))
@@ -118,9 +119,13 @@ def _in_savepoint(connection: sqlite3.Connection, row: Row) -> MergeReport:
     return report
 
 
-def _merge(connection: sqlite3.Connection, table: Table, values: Values) -> Outcome:
+def _merge(
+    connection: sqlite3.Connection, table: Table, values: Values, *, is_outside: bool
+) -> Outcome:
     theirs = values.get("id")
     try:
+        if is_outside and table.name == "project_dirs":
+            raise _NotStored("existing")  # it must not decide whose memory a directory gets
         adapted = _ADAPT[table.name](connection, values)
     except _NotStored as reason:
         _map_id(connection, table.name, theirs, None)
@@ -136,6 +141,9 @@ def _merge(connection: sqlite3.Connection, table: Table, values: Values) -> Outc
         elif table.name == "tool_events":
             _revise_turn(connection, adapted)
         return "added"
+    if is_outside and _is_own(connection, table.name, existing):
+        _map_id(connection, table.name, theirs, None)
+        return "existing"
     if theirs is not None:
         is_same = table.name not in _MEMORIES or _has_same_content(existing, adapted)
         _map_id(connection, table.name, theirs, existing["id"] if is_same else None)
@@ -155,6 +163,24 @@ def _existing(connection: sqlite3.Connection, table: Table, values: Values) -> s
         f"SELECT * FROM {table.name} WHERE {where}", {name: values[name] for name in table.key}
     ).fetchone()
     return row
+
+
+# What of a table belongs to this database, so that rows of somebody else's export must not be
+# added to it.
+_OWN = {
+    "sdk_sessions": "SELECT 1 FROM user_prompts WHERE session_id = ? AND outside = 0",
+    "user_prompts": "SELECT 1 FROM user_prompts WHERE id = ? AND outside = 0",
+    "facts": "SELECT 1 FROM facts f WHERE id = ? AND (status <> 'candidate' OR changed_by <> ''"
+    " OR origin = 'agent' OR EXISTS (SELECT 1 FROM fact_sources s JOIN user_prompts t"
+    " ON t.id = s.turn_id WHERE s.fact_id = f.id AND t.outside = 0))",
+}
+
+
+def _is_own(connection: sqlite3.Connection, table: str, existing: sqlite3.Row) -> bool:
+    query = _OWN.get(table)
+    if query is None:
+        return False
+    return connection.execute(query, (existing["id"],)).fetchone() is not None
 
 
 def _has_same_content(existing: sqlite3.Row, values: Values) -> bool:
@@ -346,7 +372,7 @@ def _adapt_record(connection: sqlite3.Connection, values: Values) -> Values:
     }
 
 
-def _adapt_outside_words(connection: sqlite3.Connection, values: Values) -> Values:
+def _adapt_words(connection: sqlite3.Connection, values: Values) -> Values:
     return {**values, "turn_id": _turn(connection, values)["id"]}
 
 
@@ -376,7 +402,8 @@ _ADAPT: dict[str, Callable[[sqlite3.Connection, Values], Values]] = {
     "session_summaries": _adapt_summary,
     "observations": _adapt_observation,
     "turn_records": _adapt_record,
-    "outside_words": _adapt_outside_words,
+    "outside_words": _adapt_words,
+    "unstored_words": _adapt_words,
     "summary_events": _adapt_summary_link,
     "observation_events": _adapt_observation_link,
     "facts": _adapt_fact,

@@ -13,14 +13,18 @@ from typing import BinaryIO
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.hook.kill_points import reach
 from claude_mem.redaction import Redactor
+from claude_mem.store.clock import EARLIEST_MS, iso
 from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.store.store import Store
 from claude_mem.store.transfer.export import FORMAT, VERSION
 from claude_mem.store.transfer.export_reader import Row, RowReader, parse_line
+from claude_mem.types import FactOrigin
 
 LARGEST_LINE = 16 * 1024 * 1024
 BATCH_ROWS, BATCH_BYTES = 500, 1024 * 1024
 REASONS_KEPT = 20
+OUTSIDE: FactOrigin = "outside"
+_UNDECIDED = {"pinned": 0, "changed_by": None, "start_context": None, "superseded_by": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ def is_export(path: Path) -> bool:
 
 
 def restore(store: Store, path: Path, redactor: Redactor, *, is_own: bool = True) -> RestoreReport:
-    """`is_own`: whether the user wrote it, so that its rules hold here and its pins count."""
+    """`is_own`: whether the user wrote it. Everything in any other export is from outside."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -90,12 +94,13 @@ def _restore(store: Store, file: BinaryIO, reader: RowReader, is_own: bool) -> R
     report = RestoreReport()
     store.begin_merge().result()
     for batch in _batches(file, reader, report):
-        rows = batch if is_own else list(map(_undecided, batch))
+        now = store.now()
+        rows = batch if is_own else [_from_outside(row, now) for row in batch]
         merges = store.merge_rows(rows).result()
         for theirs, row, merged in zip(batch, rows, merges, strict=True):
             if merged.outcome == "added":
                 report.added[row.table] += 1
-                report.candidates += row.values.get("status") != theirs.values.get("status")
+                report.candidates += _needs_confirmation(theirs, row)
             elif merged.outcome == "existing":
                 report.existing[row.table] += 1
             elif merged.outcome == "private":
@@ -131,16 +136,31 @@ def _batches(file: BinaryIO, reader: RowReader, report: RestoreReport) -> Iterat
         yield batch
 
 
-def _undecided(row: Row) -> Row:
-    """Without the decisions of whoever wrote it: what they typed is from outside here."""
+def _from_outside(row: Row, now: int) -> Row:
+    """Without the decisions of whoever wrote it, and with times that can be true. The only place
+    that decides what a row of somebody else is here."""
     values = {**row.values}
-    if values.get("pinned"):
-        values["pinned"] = 0
-    if row.table == "facts" and (values.get("kind"), values.get("status")) == ("rule", "holds"):
-        values["status"] = "candidate"
-    elif row.table != "facts" and values.get("origin") == "person":
-        values["origin"] = "outside"
-    return replace(row, values=values)
+    for name, value in row.values.items():
+        if name.endswith("_epoch") and isinstance(value, int):
+            values[name] = ms = value if EARLIEST_MS <= value <= now else now
+            if isinstance(values.get(date := name.removesuffix("_epoch")), str):
+                values[date] = iso(ms)
+    values |= {name: value for name, value in _UNDECIDED.items() if name in values}
+    if row.table == "user_prompts":
+        values |= {"outside": 1, "closed": 1}
+    elif row.table == "observations":
+        values["origin"] = OUTSIDE
+    elif row.table == "facts":
+        is_rule = values.get("kind") == "rule"  # its origin says whose words it has to be in
+        values |= {"status": "candidate"} if is_rule else {"status": "candidate", "origin": OUTSIDE}
+    return replace(row, values=values, is_outside=True)
+
+
+def _needs_confirmation(theirs: Row, row: Row) -> bool:
+    """Whether it is a rule that was a rule to whoever exported it."""
+    values = theirs.values
+    is_rule = (theirs.table, values.get("kind"), values.get("status")) == ("facts", "rule", "holds")
+    return is_rule and row.values.get("status") != "holds"
 
 
 def _read(reader: RowReader, number: int, line: bytes) -> Row:

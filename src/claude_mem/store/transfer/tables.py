@@ -42,6 +42,7 @@ CANONICAL = (
     Table("observations", ("turn_id", "ordinal"), f"turn_id IN {_TURNS}"),
     Table("turn_records", ("turn_id",), f"turn_id IN {_TURNS}"),
     Table("outside_words", ("turn_id",), f"turn_id IN {_TURNS}"),
+    Table("unstored_words", ("event_key",), f"turn_id IN {_TURNS}"),
     Table("summary_events", ("summary_id", "event_id"), f"summary_id IN {_SUMMARIES}"),
     Table("observation_events", ("observation_id", "event_id"),
           f"observation_id IN {_OBSERVATIONS}"),

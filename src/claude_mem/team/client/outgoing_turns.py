@@ -21,9 +21,10 @@ def load_turn(
     with_record: bool,
     changed_ms: int = 0,
 ) -> TurnItem | None:
-    """None if nothing of the turn is to be shared: it is open, private, forgotten or empty."""
+    """None if nothing of the turn is to be shared: it is open, private, forgotten, empty or
+    somebody else's."""
     turn = connection.execute("SELECT * FROM user_prompts WHERE id = ?", (turn_id,)).fetchone()
-    if turn is None or turn["private"] or not turn["closed"]:
+    if turn is None or turn["private"] or turn["outside"] or not turn["closed"]:
         return None
     session = connection.execute(
         "SELECT * FROM sdk_sessions WHERE id = ?", (turn["session_id"],)
