@@ -36,6 +36,7 @@ from claude_mem.config import (
     write_private,
 )
 from claude_mem.config.environment import CONNECTION
+from claude_mem.distribution import is_complete
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.hook.worker_start import OWN_ENVIRONMENT, set_aside_state
@@ -59,7 +60,7 @@ gc.enable()
 log = logging.getLogger("claude_mem.daemon")
 
 PORTS_TRIED = 20
-LOCK_CHECK_SECONDS = 30.0
+FILES_CHECK_SECONDS = 30.0
 SHUTDOWN_SECONDS = 4.0
 SWITCH_SECONDS = 0.001  # between threads
 
@@ -166,7 +167,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
             _refresh_agents(layout, environ)
             log.info("claude-mem %s is running, pid %d", __version__, os.getpid())
             main_loop = asyncio.create_task(worker.run(outdated=lambda: runs_newer(layout)))
-            watch = asyncio.create_task(_watch_lock(layout, lock, stopping))
+            watch = asyncio.create_task(watch_files(layout, lock, stopping))
             await asyncio.wait(
                 [main_loop, asyncio.create_task(stopping.wait())],
                 return_when=asyncio.FIRST_COMPLETED,
@@ -324,10 +325,18 @@ def bind_port(first: int) -> socket.socket | None:
     return None
 
 
-async def _watch_lock(layout: Layout, lock: WorkerLock, stopping: asyncio.Event) -> None:
-    """Stops the worker if its data directory is deleted or replaced."""
+async def watch_files(layout: Layout, lock: WorkerLock, stopping: asyncio.Event) -> None:
+    """Stops the worker if its data directory is deleted or replaced, or its package is removed. An
+    upgrade removes the package, too, but for less time than between two checks."""
+    was_complete = True
     while lock.still_ours(layout):
-        await asyncio.sleep(LOCK_CHECK_SECONDS)
+        complete = is_complete()
+        if not (complete or was_complete):
+            log.warning("the package was removed: stopping")
+            stopping.set()
+            return
+        was_complete = complete
+        await asyncio.sleep(FILES_CHECK_SECONDS)
     log.warning("the data directory was deleted or replaced: stopping")
     stopping.set()
 

@@ -18,6 +18,7 @@ from claude_mem.config import (
     load_usable_settings,
 )
 from claude_mem.config.pausing import current_pause
+from claude_mem.distribution import lasting_command, own_passing_place, passing_place
 from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.install import attachment, claude_settings, mcp_server, plugin
@@ -172,7 +173,11 @@ class Doctor:
             missing = python if not python.exists() else script
             yield Check("interpreter", "wrong", f"{missing} does not exist", renew, fix)
             return
-        yield Check("interpreter", "ok", str(python))
+        if place := passing_place(python, script, layout.root):
+            text = f"{python} is deleted when {place} is emptied, and no hook works any more"
+            yield Check("interpreter", "wrong", text, self._lasting_install())
+        else:
+            yield Check("interpreter", "ok", str(python))
         if version is None or parse_version(version) != parse_version(__version__):
             text = f"version {version}, but this is {__version__}"
             yield Check("launcher", "warning", text, renew, fix)
@@ -183,6 +188,11 @@ class Doctor:
             yield Check("MCP server", "ok", str(server))
         else:
             yield Check("MCP server", "wrong", f"{server} is missing", renew, fix)
+
+    def _lasting_install(self) -> str:
+        if own_passing_place(self.settings.layout.root) is None:
+            return "claude-mem install"
+        return f"{lasting_command(self.environ)}, then its claude-mem install"
 
     def _runs(self, launcher: Path, renew: str, fix: Callable[[], None]) -> Check:
         environment = {**self.environ, "CLAUDE_MEM_INTERNAL": "1"}
