@@ -1,8 +1,8 @@
 """The hook as the client runs it: through the launcher, with bytes on stdin."""
 
 import json
-import shlex
 import os
+import shlex
 import shutil
 import stat
 import subprocess

@@ -149,8 +149,14 @@ class Installer:
     def install(self, environ: Mapping[str, str]) -> Path:
         """Returns the installed command. Its output goes to the terminal."""
         done = subprocess.run([self.program, *self.arguments], env=environ, timeout=1800)
-        listed = subprocess.run([self.program, *self.bin_arguments], env=environ, text=True,
-                                stdin=subprocess.DEVNULL, capture_output=True, timeout=60)  # fmt: skip
+        listed = subprocess.run(
+            [self.program, *self.bin_arguments],
+            env=environ,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+        )
         command = Path(listed.stdout.strip()) / COMMAND
         if done.returncode or not command.is_file():
             raise ClaudeMemError(f"`{self.command_line}` failed")

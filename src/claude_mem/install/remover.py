@@ -25,13 +25,13 @@ exit 0
 _TEMPLATE = """\
 #!/bin/sh
 # claude-mem: removes its hooks where the package cannot be run any more; memories are kept.
-# Written by claude-mem; every install replaces it. While the package is there, use claude-mem uninstall.
+# Written by claude-mem; every install replaces it. With the package, use claude-mem uninstall.
 data={data}
 # Sets a file to what it was before the install, unless something else has changed since.
 restore() {{
   if [ "$(base64 <"$1" 2>/dev/null | tr -d '\\n')" != "$2" ]; then
     if grep -qF "$data/" "$1" 2>/dev/null; then
-      echo "$1 has changed since the install: delete the entries that name $data. They do nothing now."
+      echo "$1 has changed since the install: delete what names $data, which does nothing now."
     fi
   elif [ "$3" = - ]; then
     rm -f "$1" && echo "Removed $1, which install had made."
