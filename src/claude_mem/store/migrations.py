@@ -532,6 +532,11 @@ def _add_conversations_index(connection: sqlite3.Connection) -> None:
     )
 
 
+def _add_project_checkouts(connection: sqlite3.Connection) -> None:
+    for statement in project_assignments.CHECKOUTS:
+        connection.execute(statement)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -563,6 +568,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0040_uncounted_rows", _add_uncounted_rows),
     ("0041_undistilled_transcripts", _add_undistilled_transcripts),
     ("0042_conversations_index", _add_conversations_index),
+    ("0043_project_checkouts", _add_project_checkouts),
 )
 
 

@@ -21,7 +21,11 @@ from claude_mem.types import SESSION_START, Event, HookAnswer, Project
 from claude_mem.worker.client_memory_files import refresh_client_memory
 from claude_mem.worker.contexts import printed_context
 from claude_mem.worker.hints import warm_up
-from claude_mem.worker.project_changes import join_own_project, project_question
+from claude_mem.worker.project_changes import (
+    follow_checkout,
+    join_own_project,
+    project_question,
+)
 from claude_mem.worker.worker import Worker
 
 GREETED_SOURCES = ("startup", "clear")
@@ -64,6 +68,7 @@ async def _context_and_message(
     if project_id is None:
         message = _trouble(worker) or await _record_begins_message(worker)
         return "", message or await project_question(worker, event.project_dir, None)
+    await follow_checkout(worker, event.project_dir, project_id)
     context = await _context(worker, project_id, event, source, is_only_spool_file)
     message = _trouble(worker) or await _record_begins_message(worker)
     message = message or await project_question(worker, event.project_dir, project_id)
