@@ -37,12 +37,13 @@ from claude_mem.config import (
 )
 from claude_mem.config.environment import CONNECTION
 from claude_mem.distribution import is_complete
-from claude_mem.errors import ClaudeMemError, SettingsError
+from claude_mem.errors import ClaudeMemError, NewerDatabase, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.hook.worker_start import OWN_ENVIRONMENT, set_aside_state
 from claude_mem.install import other_agents
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.install.launcher import runs_newer, write_launcher
+from claude_mem.intake import spool
 from claude_mem.recall.team_interface import JoinedTeam
 from claude_mem.redaction import load_finders
 from claude_mem.server.app import create_app
@@ -90,6 +91,11 @@ def main(arguments: list[str]) -> int:
     set_aside_state(os.fsencode(layout.root))
     try:
         retired = asyncio.run(_serve(settings, environ, lock))
+    except NewerDatabase as error:
+        log.error("the worker cannot run: %s", error)
+        waiting = f"{len(spool.waiting(layout))} events wait until then, nothing is lost"
+        trouble.report(os.fsencode(layout.root), f"{error} ({waiting})")
+        return 1
     except ClaudeMemError as error:
         log.error("the worker cannot run: %s", error)
         trouble.report(os.fsencode(layout.root), f"worker: {error}")

@@ -21,7 +21,9 @@ _OWN_NAMES = frozenset(
         b"plugin", b"installed.json", b".trouble.told", b".launcher-told", paths.REMOVER,
     )
 )  # fmt: skip
-_OWN_PREFIXES = (f"{os.fsdecode(paths.DATABASE)}-", f"{os.fsdecode(paths.DATABASE)}.damaged-")
+_OWN_PREFIXES = tuple(
+    f"{os.fsdecode(paths.DATABASE)}{suffix}" for suffix in ("-", ".damaged-", ".replaced-")
+)
 
 
 @dataclass(frozen=True, slots=True)

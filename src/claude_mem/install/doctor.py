@@ -19,7 +19,7 @@ from claude_mem.config import (
 )
 from claude_mem.config.pausing import current_pause
 from claude_mem.distribution import lasting_command, own_passing_place, passing_place
-from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
+from claude_mem.errors import ClaudeMemError, DamagedDatabase, NewerDatabase, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.install import attachment, claude_settings, mcp_server, plugin
 from claude_mem.install.claude import Claude, find_claude
@@ -30,6 +30,7 @@ from claude_mem.install.other_installs import find_other_installs
 from claude_mem.intake import rejected_events, spool
 from claude_mem.server import client
 from claude_mem.store import StoreReader
+from claude_mem.store.backups import before_upgrade, newest_first
 from claude_mem.store.clock import iso, now_ms
 from claude_mem.types import Json
 from claude_mem.versions import parse_version
@@ -65,6 +66,8 @@ class Doctor:
         for part in parts:
             try:
                 checks += part()
+            except NewerDatabase:
+                continue  # the check of the database reports it
             except (ClaudeMemError, OSError, sqlite3.Error, subprocess.TimeoutExpired) as error:
                 name = part.__name__.strip("_").replace("_", " ")
                 checks.append(Check(name, "wrong", str(error), "claude-mem worker logs"))
@@ -284,6 +287,9 @@ class Doctor:
         try:
             with StoreReader.open_existing(path) as store:
                 damage = store.integrity()
+        except NewerDatabase as error:
+            yield Check("database", "wrong", str(error), self._return_command())
+            return
         except (DamagedDatabase, sqlite3.DatabaseError) as error:
             damage = str(error)
         if damage:
@@ -291,6 +297,19 @@ class Doctor:
             yield Check("database", "wrong", text, "claude-mem doctor --fix", self._restore)
         else:
             yield Check("database", "ok", f"{path}, {path.stat().st_size // 1024} KB, no errors")
+        yield self._backups()
+
+    def _backups(self) -> Check:
+        directory = self.settings.layout.backups
+        backups, before = newest_first(directory), before_upgrade(directory)
+        if before is None:
+            return Check("backups", "ok", f"{len(backups)} in {directory}")
+        text = f"{len(backups)} in {directory}; that from before the last upgrade: {before.name}"
+        return Check("backups", "ok", text)
+
+    def _return_command(self) -> str:
+        before = before_upgrade(self.settings.layout.backups)
+        return f"claude-mem worker restore {before.name if before else ''}".rstrip()
 
     def _restore(self) -> None:
         """Restart as after a crash: the worker then checks the database and restores a backup."""

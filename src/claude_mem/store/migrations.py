@@ -588,8 +588,9 @@ def missing_migrations(connection: sqlite3.Connection) -> list[Migration]:
     unknown = sorted(set(applied) - {name for name, _ in MIGRATIONS})
     if unknown:
         raise NewerDatabase(
-            f"the database was made by a newer claude-mem (it has {unknown[0]!r}): "
-            "upgrade this installation; databases are never downgraded"
+            f"the database was made by a newer claude-mem (it has {unknown[0]!r}), and databases"
+            " are never downgraded. Upgrade this installation, or go back to a backup from before"
+            " that upgrade: claude-mem worker restore"
         )
     return [migration for migration in MIGRATIONS if migration[0] not in applied]
 

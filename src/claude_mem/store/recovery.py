@@ -19,7 +19,7 @@ from typing import BinaryIO
 from claude_mem.errors import DamagedDatabase, NoSpaceToRestore, StoreError
 from claude_mem.hook.kill_points import reach
 from claude_mem.store.backups import COMPRESSED, newest_first
-from claude_mem.store.database import check_integrity, require_own, size_in_header
+from claude_mem.store.database import check_integrity, is_current, require_own, size_in_header
 
 log = logging.getLogger("claude_mem.store")
 
@@ -28,6 +28,7 @@ _MAX_RATIO = 1_100  # deflate cannot compress better than 1:1032
 _SPARE_BYTES = 16_000_000  # left on the disk
 _JOURNALS = ("-wal", "-shm")
 _RESTORING = ".restoring"
+DAMAGED, REPLACED = ".damaged-", ".replaced-"  # what follows the name of a file that was set aside
 
 
 def restore_newest(path: Path, backup_dir: Path) -> tuple[Path, Path | None]:
@@ -50,6 +51,21 @@ def restore_newest(path: Path, backup_dir: Path) -> tuple[Path, Path | None]:
     if no_space is not None:
         raise no_space
     return set_aside(path), None
+
+
+def put_in_place(path: Path, backup: Path) -> Path | None:
+    """Replaces the database by a backup, and returns its new name; None if there was no database.
+    Raises NewerDatabase and changes nothing if this version cannot use the backup either."""
+    unpacked = path.with_name(path.name + _RESTORING)
+    try:
+        unpack(backup, unpacked)
+        is_current(unpacked)
+        if not path.exists():
+            unpacked.replace(path)
+            return None
+        return set_aside(path, unpacked, REPLACED)
+    finally:
+        _delete(unpacked)
 
 
 def unpack(backup: Path, target: Path) -> None:
@@ -93,11 +109,11 @@ def opened(backup: Path) -> Iterator[Path]:
         _delete(target)
 
 
-def set_aside(path: Path, replacement: Path | None = None) -> Path:
-    """Renames a damaged file and its journal, and puts the replacement in its place. Returns the
-    new name."""
+def set_aside(path: Path, replacement: Path | None = None, kind: str = DAMAGED) -> Path:
+    """Renames a file and its journal, and puts the replacement in its place. Returns the new
+    name."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    aside = path.with_name(f"{path.name}.damaged-{stamp}")
+    aside = path.with_name(f"{path.name}{kind}{stamp}")
     # A process that finds no file makes an empty database: the damaged one stays until the end.
     if replacement is None or not _linked(path, aside):
         path.replace(aside)
@@ -112,9 +128,9 @@ def set_aside(path: Path, replacement: Path | None = None) -> Path:
 
 
 def delete_copies(database: Path) -> None:
-    """Of earlier damaged databases, and of backups whose restoring was killed: nothing can be
+    """Of earlier databases that were replaced, and of backups whose restoring was killed: nothing can be
     removed from them selectively."""
-    for kind in (".damaged-", _RESTORING):
+    for kind in (DAMAGED, REPLACED, _RESTORING):
         for path in database.parent.glob(f"{database.name}{kind}*"):
             path.unlink(missing_ok=True)
 
