@@ -130,10 +130,10 @@ def test_the_plugin_of_the_wheel_passes_the_clients_own_check(client: Client) ->
 
 @pytest.mark.extra
 def test_the_plugin_of_the_wheel_works_as_it_is(client: Client) -> None:
-    from claude_mem.install.plugin import MARKETPLACE, NAME, SHIPPED
+    from claude_mem.install.plugin import SHIPPED
 
     assert client.plugin("marketplace", "add", str(SHIPPED)).returncode == 0
-    assert client.plugin("install", f"{NAME}@{MARKETPLACE}").returncode == 0
+    assert client.plugin("install", ID).returncode == 0
     client.api.say(tool_call("Bash", command="echo hi"), Reply("Hello to you."))
     client.ask("Say hello")
     client.home.wait_settled()

@@ -1,4 +1,4 @@
-"""A repository whose origin has changed keeps its memory; what only looks like it is asked about."""
+"""A repository whose origin has changed keeps its memory; what may be one is asked about."""
 
 import json
 import os

@@ -40,7 +40,7 @@ def find_project(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _formerly_named(connection: sqlite3.Connection, name: str) -> list[sqlite3.Row]:
-    """Projects into which one with this key, or with this name at the end of its key, was merged."""
+    """Into which one with this key was merged, or one with this name at the end of its key."""
     by_key = "SELECT DISTINCT p.id, p.key, p.name FROM project_aliases a JOIN projects p"
     return (
         connection.execute(f"{by_key} ON p.id = a.project_id WHERE a.key = ?", (name,)).fetchall()

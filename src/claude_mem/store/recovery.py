@@ -128,8 +128,8 @@ def set_aside(path: Path, replacement: Path | None = None, kind: str = DAMAGED) 
 
 
 def delete_copies(database: Path) -> None:
-    """Of earlier databases that were replaced, and of backups whose restoring was killed: nothing can be
-    removed from them selectively."""
+    """Of earlier databases that were replaced, and of backups whose restoring was killed: nothing
+    can be removed from them selectively."""
     for kind in (DAMAGED, REPLACED, _RESTORING):
         for path in database.parent.glob(f"{database.name}{kind}*"):
             path.unlink(missing_ok=True)
