@@ -217,7 +217,7 @@ def test_the_script_removes_the_plugin_and_the_server_without_the_package(client
         done = client.claude_mem(*arguments)
         assert done.returncode == 0, done.stderr + done.stdout
         environment = client.env() | {"PATH": f"{client.path.parent}:{client.env()['PATH']}"}
-        removed = subprocess.run([remover], env=environment, text=True, capture_output=True,
+        removed = subprocess.run(["sh", remover], env=environment, text=True, capture_output=True,
                                  stdin=subprocess.DEVNULL, timeout=120)  # fmt: skip
         assert removed.returncode == 0, removed.stderr
         assert "claudemem" not in client.plugin("list").stdout

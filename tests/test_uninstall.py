@@ -54,7 +54,7 @@ def test_purge_without_open_sessions_leaves_nothing(home: Home) -> None:
 
 def remove_hooks(home: Home) -> str:
     """By the script that does not need the package."""
-    done = subprocess.run([home.layout.remover], env=home.env(), text=True, capture_output=True,
+    done = subprocess.run(["sh", home.layout.remover], env=home.env(), text=True, capture_output=True,
                           timeout=60)  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

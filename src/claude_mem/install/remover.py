@@ -73,7 +73,7 @@ def write_remover(layout: Layout, files: Iterable[Restorable]) -> None:
         files="".join(map(_restore_line, files)),
         stub=STUB,
     )
-    write_private(layout.remover, text.encode(), mode=0o700)
+    write_private(layout.remover, text.encode())
 
 
 def _restore_line(file: Restorable) -> str:
