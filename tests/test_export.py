@@ -32,7 +32,8 @@ NOT_EXPORTED = {
     "forgotten", "forgotten_rows", "tombstones", "scrub_requests",
     "refinements", "observer_usage", "observer_breakers", "notices", "hints",
     "indexed_turns", "passages", "passage_count",
-    "project_overrides", "project_aliases", "project_claims",  # about directories of this machine
+    # About directories of this machine.
+    "project_overrides", "project_aliases", "project_claims", "project_checkouts",
     "team_projects", "team_outbox", "team_turns", "team_state", "team_recent",
     "team_facts", "team_recent_facts",
     "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",

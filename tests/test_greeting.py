@@ -10,7 +10,13 @@ from claude_mem.hook import trouble
 from claude_mem.store.given_hints import GivenLine
 from claude_mem.store.listing import RememberedCounts
 from claude_mem.worker.lock import WorkerLock
-from claude_mem.worker.session_start import FIRST_LINE_WIDTH, LINE_WIDTH, greeting, welcome
+from claude_mem.worker.session_start import (
+    FIRST_LINE_WIDTH,
+    LINE_WIDTH,
+    NOTHING_YET,
+    greeting,
+    welcome,
+)
 from tests.conftest import Home
 from tests.importing import run_import
 from tests.payloads import PROJECT_DIR, prompt, session_end, session_start, stop, tool
@@ -168,3 +174,28 @@ def test_an_unrelated_project_is_not_told_of_others(running: Home) -> None:
     other = session_start(session_id="x", cwd="/home/dev/other")
     done = running.hook(other, CLAUDE_PROJECT_DIR="/home/dev/other")
     assert b"systemMessage" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "unattended",
+    [{"CLAUDE_CODE_SESSION_ATTENDED": "0"}, {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}],
+    ids=" ".join,
+)
+def test_a_session_without_a_user_uses_up_no_message(
+    home: Home, unattended: dict[str, str]
+) -> None:
+    def shown(**environment: str) -> str:
+        answer = json.loads(home.hook(session_start(), **environment).stdout)
+        return str(answer.get("systemMessage", ""))
+
+    home.start_worker()
+    assert shown(**unattended) == ""
+    attended = {"CLAUDE_CODE_SESSION_ATTENDED": "1", "CLAUDE_CODE_ENTRYPOINT": "cli"}
+    assert shown(**attended) == NOTHING_YET
+    root = os.fsencode(home.layout.root)
+    trouble.report(root, "it rained")
+    assert shown(**unattended) == ""
+    home.command("worker", "stop")
+    with home.without_worker():
+        assert shown(**unattended) == ""
+        assert "it rained" in shown(**attended)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -283,11 +284,22 @@ def test_what_was_deleted_under_a_session_never_blocks_it(
     else:
         (site / "claude_mem" / gone).unlink()
         shutil.rmtree(site / "claude_mem" / "hook" / "__pycache__", ignore_errors=True)
-    first, second = home.hook(prompt()), home.hook(tool())
+    headless = [{"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}, {"CLAUDE_CODE_SESSION_ATTENDED": "0"}]
+    for environment in headless:  # nobody reads it there
+        assert home.hook(prompt(), **environment).stdout == b""
+    attended = {"CLAUDE_CODE_SESSION_ATTENDED": "1", "CLAUDE_CODE_ENTRYPOINT": "cli"}
+    first, second = home.hook(prompt(), **attended), home.hook(tool())
     assert (first.returncode, second.returncode) == (0, 0)
-    assert "can no longer be run" in json.loads(first.stdout)["systemMessage"]
+    message = json.loads(first.stdout)["systemMessage"]
+    assert "can no longer be run" in message
     assert second.stdout == b""
     assert "exited with" in home.layout.hook_log.read_text()
+    (shown,) = (home.layout.root / ".launcher-told").iterdir()
+    shown.rename(shown.with_name("2020-01-01"))
+    assert json.loads(home.hook(tool()).stdout)["systemMessage"] == message, "the next day"
+    *_, command = message.partition("To remove its hooks: ")
+    assert subprocess.run(shlex.split(command), env=home.env(), check=True).returncode == 0
+    assert home.hook(tool()).stdout == b""
 
 
 def test_a_deleted_data_directory_is_made_again(home: Home) -> None:

@@ -178,3 +178,13 @@ def test_the_chosen_observer_is_stored_in_the_settings(used: Home) -> None:
     assert done.returncode == 0
     shown = used.command("settings", "OBSERVER")
     assert "local" in shown.stdout
+
+
+def test_without_claude_code_install_names_the_agents_that_are_there(home: Home) -> None:
+    home.environment |= {"CLAUDE_CODE_PATH": "/no/such/claude", "PATH": "/usr/bin:/bin"}
+    done = home.command("install", "--yes")
+    assert done.returncode == 1 and "was found:" not in done.stderr
+    (home.path / ".codex").mkdir()
+    done = home.command("install", "--yes")
+    assert done.returncode == 1
+    assert "Codex was found: claude-mem install --agent codex" in done.stderr

@@ -35,12 +35,17 @@ def test_a_command_of_another_claude_mem_is_found_with_what_removes_it(installed
     link.parent.mkdir()
     link.symlink_to(module)
     snake = script(installed.path / "bin" / "claude-mem", "#!/opt/other/bin/python3.12")
+    ours = script(
+        installed.path / "venv" / "claude-mem",
+        "#!/opt/x/bin/python3\nimport sys\nfrom claude_mem.__main__ import main",
+    )
     strange = script(installed.path / "strange" / "claude-mem", "#!/bin/sh")
-    assert others(installed, PATH=on_path(installed, link, snake, strange)) == [
-        (f"{link} is another claude-mem and comes first on the PATH",
+    assert others(installed, PATH=on_path(installed, link, snake, ours, strange)) == [
+        (f"{link} is another program and comes first on the PATH",
          "npm uninstall --global claude-mem"),
-        (f"{snake} is another claude-mem", "/opt/other/bin/python3.12 -m pip uninstall claudemem"),
-        (f"{strange} is another claude-mem",
+        (f"{snake} is another program", "/opt/other/bin/python3.12 -m pip uninstall claude-mem"),
+        (f"{ours} is another claude-mem", "/opt/x/bin/python3 -m pip uninstall claudemem"),
+        (f"{strange} is another program",
          f"export PATH={Path(sys.executable).parent}:$PATH"),
     ]  # fmt: skip
 
@@ -91,6 +96,7 @@ def test_hooks_of_another_claude_mem_are_found_and_ours_and_the_persons_are_not(
         ("PreToolUse", {"command": "node", "args": [f"{root}/plugin/scripts/save-hook.js"]}),
         ("Notification", {"command": "cat ~/claude-mem-notes.txt"}),
         ("Notification", {"command": "node /home/dev/tools/plugin/scripts/notify.js"}),
+        ("Stop", {"command": "node /home/dev/claude-mem/tools/lint-hook.js"}),
     ):
         content["hooks"].setdefault(event, []).append({"hooks": [{"type": "command", **command}]})
     path.write_text("// mine\n" + json.dumps(content))

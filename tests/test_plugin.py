@@ -6,12 +6,24 @@ from pathlib import Path
 from claude_mem.config import Layout
 from claude_mem.install.hooks import EVENTS
 from claude_mem.install.launcher import disarm_launcher, launcher_parts, write_launcher
-from claude_mem.install.plugin import SHIPPED, shipped_files, write_plugin
+from claude_mem.install.plugin import MARKETPLACE_FILE, SHIPPED, shipped_files, write_plugin
 
 
 def test_the_plugin_in_the_wheel_is_what_the_code_says() -> None:
     for name, content in shipped_files().items():
         assert json.loads((SHIPPED / name).read_text()) == content
+
+
+def test_the_repository_is_a_marketplace_of_the_same_plugin() -> None:
+    root = Path(__file__).parent.parent
+    content = json.loads((root / MARKETPLACE_FILE).read_text())
+    shipped = json.loads((SHIPPED / MARKETPLACE_FILE).read_text())
+    (entry,), (shipped_entry,) = content.pop("plugins"), shipped.pop("plugins")
+    assert content == shipped
+    source, shipped_source = entry.pop("source"), shipped_entry.pop("source")
+    assert entry == shipped_entry
+    assert (root / source).resolve() == (SHIPPED / shipped_source).resolve()
+    assert (root / source / ".claude-plugin" / "plugin.json").is_file()
 
 
 def test_the_installed_plugin_names_the_launcher_itself(tmp_path: Path) -> None:

@@ -37,6 +37,12 @@ def git(directory: Path, *arguments: str) -> None:
     )
 
 
+def git_output(directory: Path, *arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True,
+                          timeout=60).stdout.strip()  # fmt: skip
+
+
 def make_repository(path: Path, origin: str | None = None) -> Path:
     path.mkdir(parents=True)
     git(path, "init", "-q")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from claude_mem.install import claude_settings
+from claude_mem.install.plugin import ID, REPOSITORY
 from tests.fake_api import Reply, tool_call
 from tests.real_client import TOOL, Client, events, needs_client, working_session
 
@@ -129,10 +130,10 @@ def test_the_plugin_of_the_wheel_passes_the_clients_own_check(client: Client) ->
 
 @pytest.mark.extra
 def test_the_plugin_of_the_wheel_works_as_it_is(client: Client) -> None:
-    from claude_mem.install.plugin import MARKETPLACE, NAME, SHIPPED
+    from claude_mem.install.plugin import SHIPPED
 
     assert client.plugin("marketplace", "add", str(SHIPPED)).returncode == 0
-    assert client.plugin("install", f"{NAME}@{MARKETPLACE}").returncode == 0
+    assert client.plugin("install", ID).returncode == 0
     client.api.say(tool_call("Bash", command="echo hi"), Reply("Hello to you."))
     client.ask("Say hello")
     client.home.wait_settled()
@@ -186,3 +187,40 @@ def test_install_twice_is_install_once(attached: Client) -> None:
     attached.ask("Go")
     attached.home.wait_settled()
     assert events(attached.home).count("PostToolUse") == 1
+
+
+@pytest.mark.extra
+def test_the_repository_is_a_marketplace_and_install_takes_its_place(client: Client) -> None:
+    added = client.plugin("marketplace", "add", str(REPOSITORY))
+    assert added.returncode == 0, added.stderr + added.stdout
+    assert client.plugin("install", ID).returncode == 0
+    checks = {check["check"]: check for check in json.loads(doctor(client).stdout)}
+    assert checks["hooks"]["found"] == "the plugin"
+    client.api.say(*working_session(client))
+    client.ask("Make the light blink twice")
+    client.home.wait_settled()
+    assert events(client.home).count("PostToolUse") == 3
+    assert tools_offered(client) == [f"{TOOL}get_observations"]
+    done = client.claude_mem("install", "--yes")
+    assert done.returncode == 0, done.stderr + done.stdout
+    listed = client.plugin("marketplace", "list").stdout
+    assert str(client.home.layout.root / "plugin") in listed and str(REPOSITORY) not in listed
+    assert tools_offered(client) == [f"{TOOL}get_observations"]
+    assert client.claude_mem("uninstall").returncode == 0
+    assert "claudemem" not in client.plugin("list").stdout
+
+
+@pytest.mark.extra
+def test_the_script_removes_the_plugin_and_the_server_without_the_package(client: Client) -> None:
+    remover = client.home.layout.remover
+    for arguments in (["install", "--yes"], ["install", "--scope", "user", "--yes"]):
+        done = client.claude_mem(*arguments)
+        assert done.returncode == 0, done.stderr + done.stdout
+        environment = client.env() | {"PATH": f"{client.path.parent}:{client.env()['PATH']}"}
+        removed = subprocess.run(["sh", remover], env=environment, text=True, capture_output=True,
+                                 stdin=subprocess.DEVNULL, timeout=120)  # fmt: skip
+        assert removed.returncode == 0, removed.stderr
+        assert "claudemem" not in client.plugin("list").stdout
+        assert "claudemem" not in client.plugin("marketplace", "list").stdout
+        assert not hooks_in(client) and not servers(client)
+        assert "The hooks of claude-mem are removed" in removed.stdout

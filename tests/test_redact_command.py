@@ -30,8 +30,8 @@ LINE = f'password = "{PASSWORD}"'
 # Names, paths, times, counts and hashes.
 NO_CONTENT = {
     "forgotten", "notices", "observer_usage", "project_aliases", "project_claims",
-    "project_overrides", "schema_migrations", "team_facts", "team_projects", "team_state",
-    "team_turns",
+    "project_checkouts", "project_overrides", "schema_migrations",
+    "team_facts", "team_projects", "team_state", "team_turns",
     "tombstones", "transcripts", "undistilled_transcripts",
 }  # fmt: skip
 DERIVED = {"documents", "indexed_turns", "passages", "unindexed_turns", "vector_models"}

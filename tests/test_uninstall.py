@@ -1,5 +1,7 @@
 """claude-mem uninstall: what it deletes and what stays."""
 
+import subprocess
+
 from tests.conftest import Home
 from tests.payloads import prompt, session_end, stop, tool
 
@@ -72,3 +74,42 @@ def test_a_dry_run_names_what_uninstall_removes_and_changes_nothing(installed: H
     assert installed.command("uninstall").returncode == 0
     after = installed.command("uninstall", "--dry-run").stdout
     assert "there is nothing to remove" in after and "Would keep the memories" in after
+
+
+def remove_hooks(home: Home) -> str:
+    """By the script that does not need the package."""
+    done = subprocess.run(
+        ["sh", home.layout.remover], env=home.env(), text=True, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_script_restores_what_install_changed_and_nothing_else(home: Home) -> None:
+    home.environment |= {"CLAUDE_CODE_PATH": "/no/such/claude", "PATH": "/usr/bin:/bin"}
+    settings, codex = home.path / ".claude" / "settings.json", home.path / ".codex" / "config.toml"
+    for path, text in ((settings, '{"it\'s": "$(mine)"}\n\n'), (codex, 'model = "x"\n')):
+        path.parent.mkdir()
+        path.write_text(text)
+    for arguments in (["--scope", "user"], ["--agent", "codex"]):
+        done = home.command("install", *arguments, "--yes")
+        assert done.returncode == 0, done.stderr
+    assert str(home.layout.launcher) in settings.read_text()
+    said = remove_hooks(home)
+    assert f"Restored {settings}." in said and str(home.layout.root) in said
+    assert settings.read_text() == '{"it\'s": "$(mine)"}\n\n'
+    assert codex.read_text() == 'model = "x"\n'
+    assert not (home.path / ".codex" / "hooks.json").exists()
+    assert home.hook(prompt()).stdout == b"" and not list(home.layout.spool.glob("*.event"))
+    assert not home.layout.remover.exists()
+
+
+def test_the_script_names_a_file_that_has_changed_since(home: Home) -> None:
+    home.environment |= {"CLAUDE_CODE_PATH": "/no/such/claude", "PATH": "/usr/bin:/bin"}
+    settings = home.path / ".claude" / "settings.json"
+    assert home.command("install", "--scope", "user", "--yes").returncode == 0
+    changed = settings.read_text() + "\n"
+    settings.write_text(changed)
+    assert f"{settings} has changed since the install" in remove_hooks(home)
+    assert settings.read_text() == changed
+    assert home.hook(prompt()).stdout == b""

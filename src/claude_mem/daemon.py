@@ -38,12 +38,14 @@ from claude_mem.config import (
     write_private,
 )
 from claude_mem.config.environment import CONNECTION
-from claude_mem.errors import ClaudeMemError, SettingsError
+from claude_mem.distribution import is_complete
+from claude_mem.errors import ClaudeMemError, NewerDatabase, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.hook.worker_start import OWN_ENVIRONMENT, set_aside_state
 from claude_mem.install import other_agents
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.install.launcher import runs_newer, write_launcher
+from claude_mem.intake import spool
 from claude_mem.recall.team_interface import JoinedTeam
 from claude_mem.redaction import load_finders
 from claude_mem.server.app import create_app
@@ -53,6 +55,7 @@ from claude_mem.store import stored_json
 from claude_mem.store.clock import now_ms
 from claude_mem.store.database import check_integrity, is_damage
 from claude_mem.store.store import open_or_restore
+from claude_mem.text import pluralize
 from claude_mem.types import Json
 from claude_mem.worker.last_error import ToldErrors
 from claude_mem.worker.lock import WorkerLock
@@ -65,7 +68,7 @@ log = logging.getLogger("claude_mem.daemon")
 
 PORTS_TRIED = 20
 MOST_RECOVERIES = 3  # of the database, by one process
-LOCK_CHECK_SECONDS = 30.0
+FILES_CHECK_SECONDS = 30.0
 SHUTDOWN_SECONDS = 4.0
 SWITCH_SECONDS = 0.001  # between threads
 
@@ -99,6 +102,13 @@ def main(arguments: list[str]) -> int:
     set_aside_state(os.fsencode(layout.root))
     try:
         retired = _serve_and_recover(settings, environ, lock)
+    except NewerDatabase as error:
+        log.error("the worker cannot run: %s", error)
+        count = pluralize(len(spool.waiting(layout)), "event")
+        trouble.report(
+            os.fsencode(layout.root), f"{error} ({count} waiting until then, nothing is lost)"
+        )
+        return 1
     except ClaudeMemError as error:
         log.error("the worker cannot run: %s", error)
         trouble.report(os.fsencode(layout.root), f"worker: {error}")
@@ -209,7 +219,7 @@ async def _serve(
             _refresh_agents(layout, environ)
             log.info("claude-mem %s is running, pid %d", __version__, os.getpid())
             main_loop = asyncio.create_task(worker.run(outdated=lambda: runs_newer(layout)))
-            watch = asyncio.create_task(_watch_lock(layout, lock, stopping))
+            watch = asyncio.create_task(watch_files(layout, lock, stopping))
             await asyncio.wait(
                 [main_loop, asyncio.create_task(stopping.wait())],
                 return_when=asyncio.FIRST_COMPLETED,
@@ -369,10 +379,18 @@ def bind_port(first: int) -> socket.socket | None:
     return None
 
 
-async def _watch_lock(layout: Layout, lock: WorkerLock, stopping: asyncio.Event) -> None:
-    """Stops the worker if its data directory is deleted or replaced."""
+async def watch_files(layout: Layout, lock: WorkerLock, stopping: asyncio.Event) -> None:
+    """Stops the worker if its data directory is deleted or replaced, or its package is removed. An
+    upgrade removes the package, too, but for less time than between two checks."""
+    was_complete = True
     while lock.still_ours(layout):
-        await asyncio.sleep(LOCK_CHECK_SECONDS)
+        complete = is_complete()
+        if not (complete or was_complete):
+            log.warning("the package was removed: stopping")
+            stopping.set()
+            return
+        was_complete = complete
+        await asyncio.sleep(FILES_CHECK_SECONDS)
     log.warning("the data directory was deleted or replaced: stopping")
     stopping.set()
 

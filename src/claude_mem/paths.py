@@ -26,6 +26,7 @@ WORKER_STATE = b"worker.json"
 LAST_WORKER_STATE = b"worker.json.last"  # of a worker that did not shut down cleanly
 LAUNCHER = b"hook"
 MCP_LAUNCHER = b"mcp"
+REMOVER = b"remove-hooks"  # a script that does not need the package
 DATABASE = b"memory.db"
 BACKUPS = b"backups"
 TOKEN = b"token"

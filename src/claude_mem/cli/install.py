@@ -23,6 +23,14 @@ from claude_mem.cli.other_agents import (
     uninstall_agents,
 )
 from claude_mem.config import Layout, Settings, change_setting, find_setting, record_environment
+from claude_mem.distribution import (
+    COMMAND,
+    environment_without,
+    installer_for_good,
+    is_cache,
+    lasting_command,
+    own_passing_place,
+)
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.install import (
     attachment,
@@ -99,6 +107,8 @@ def install(
     and registers the MCP server. Each way replaces the other.
     """
     layout = settings.layout
+    if (place := own_passing_place(layout.root)) is not None:
+        _install_for_good(place, dry_run)
     others = chosen_agents(agents)
     if agents and not _includes_claude(settings, agents):
         _install_others(others, layout, scope or "user", rules, dry_run, yes)
@@ -124,6 +134,27 @@ def install(
     offer_import(settings, import_past, interactive)
     choose_observer(settings, observer, interactive, yes)  # what a model costs is known by now
     click.echo("Check it with claude-mem doctor; remove it with claude-mem uninstall.")
+
+
+def _install_for_good(place: Path, dry_run: bool) -> None:
+    """Install the package where it stays, and go on with the installed command: what this copy
+    would write into the settings of agents would stop working when its directory is emptied."""
+    installer = installer_for_good(os.environ)
+    if installer is None or not is_cache(place):
+        raise ClaudeMemError(
+            f"this copy is in {place}, whose files are deleted at some time, and the hooks with"
+            f" them. Install it where it stays: {lasting_command(os.environ)}, then run its"
+            f" {COMMAND} install"
+        )
+    environ = environment_without(place, os.environ)
+    if dry_run:
+        click.echo(f"This copy is in the cache {place}. Would first run {installer.command_line}")
+        return
+    click.echo(f"This copy is in the cache {place}. Installing it where it stays:")
+    click.echo(f"  {installer.command_line}")
+    command = installer.install(environ)
+    sys.stdout.flush()
+    os.execve(command, [str(command), *sys.argv[1:]], environ)
 
 
 def _start_memory(layout: Layout) -> None:
@@ -227,7 +258,7 @@ def _install_plugin(settings: Settings, dry_run: bool) -> str:
     claude = find_claude(settings, os.environ)
     if claude is None:
         raise ClaudeMemError(
-            "Claude Code was not found. Install it, or set its path: "
+            f"Claude Code was not found. {_found_agents()}Install it, or set its path: "
             "claude-mem settings CLAUDE_CODE_PATH /path/to/claude. "
             "Or install without it: claude-mem install --scope user"
         )
@@ -242,6 +273,13 @@ def _install_plugin(settings: Settings, dry_run: bool) -> str:
     ]
     installed = f"Installed the plugin {plugin.NAME} in Claude Code {claude.version()}."
     return "\n".join((installed, *(outcome.text for outcome in outcomes)))
+
+
+def _found_agents() -> str:
+    return "".join(
+        f"{agent.title} was found: {COMMAND} install --agent {agent.name}. "
+        for agent in other_agents.present_agents(os.environ)
+    )
 
 
 def _plugin_steps(claude: Claude, layout: Layout) -> list[str]:

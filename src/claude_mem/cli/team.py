@@ -13,6 +13,7 @@ from claude_mem.cli.open_store import open_reader, open_store_for_import
 from claude_mem.cli.output import json_option
 from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import Settings
+from claude_mem.distribution import install_command
 from claude_mem.errors import BadInput, ClaudeMemError, NotFound, NotRunning
 from claude_mem.hook.spooling import wake
 from claude_mem.server import client as worker
@@ -387,9 +388,7 @@ def _database(database_url: str | None) -> str:
     try:
         import psycopg_pool  # noqa: F401
     except ImportError:
-        raise ClaudeMemError(
-            "the team server needs psycopg: pip install 'claudemem[team]'"
-        ) from None
+        raise ClaudeMemError(f"the team server needs psycopg: {install_command('team')}") from None
     if not database_url:
         raise BadInput("set --database-url or CLAUDE_MEM_TEAM_DATABASE_URL")
     return database_url

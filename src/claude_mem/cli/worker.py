@@ -1,4 +1,4 @@
-"""claude-mem worker start | stop | restart | status | run | logs"""
+"""claude-mem worker start | stop | restart | status | run | restore | logs"""
 
 import os
 import sys
@@ -10,11 +10,15 @@ import click
 from claude_mem.cli.groups import Group
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
+from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import Settings, record_environment
+from claude_mem.errors import NotFound, WorkerError
 from claude_mem.server import client
+from claude_mem.store.backups import newest_first
+from claude_mem.store.recovery import put_in_place
 from claude_mem.text import format_counts, without_controls
 from claude_mem.types import Json
-from claude_mem.worker.lock import is_held
+from claude_mem.worker.lock import WorkerLock, is_held
 from claude_mem.worker.session_logging import session_mark
 
 
@@ -90,6 +94,44 @@ def run(settings: Settings) -> None:
     if status:
         click.echo(f"the worker stopped; see {settings.layout.worker_log}", err=True)
     raise SystemExit(status)
+
+
+@worker.command()
+@click.argument("backup", required=False)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.pass_obj
+def restore(settings: Settings, backup: str | None, yes: bool) -> None:
+    """Go back to a BACKUP of the database, such as that from before an upgrade.
+
+    Without BACKUP, the backups are listed, the newest first. The present database is kept in the
+    data directory, under another name. Events that wait in the spool are then stored in the backup.
+    """
+    layout = settings.layout
+    paths = {path.name: path for path in newest_first(layout.backups)}
+    if backup is None:
+        for path in paths.values():
+            click.echo(f"{path.name}  {path.stat().st_size / 1e6:.1f} MB")
+        click.echo(f"claude-mem worker restore NAME: go back to one of these {len(paths)} backups")
+        return
+    refuse_agents()
+    if backup not in paths:
+        raise NotFound(f"there is no backup {backup}: claude-mem worker restore lists them")
+    current = client.running_worker(layout)
+    if current is not None:
+        client.refuse_newer(current)
+    if not yes:
+        click.confirm(f"Replace {layout.database} by {backup}?", abort=True)
+    client.stop(layout)
+    lock = WorkerLock.acquire(layout)  # no hook may start a worker meanwhile
+    if lock is None:
+        raise WorkerError("a hook has just started a worker: run the command again")
+    try:
+        replaced = put_in_place(layout.database, paths[backup])
+    finally:
+        lock.release()
+    click.echo(f"Restored {backup}." + (f" What it replaced: {replaced}" if replaced else ""))
+    _record(settings)
+    client.start(layout, os.environ)
 
 
 @worker.command()

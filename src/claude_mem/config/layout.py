@@ -18,13 +18,13 @@ _OWN_NAMES = frozenset(
         paths.ACTIVITY_FLAG, paths.OBSERVER, paths.AGREED, paths.INTAKE_MARK,
         paths.LOST, paths.PAUSED,
         paths.INTAKE_SUSPECTS, paths.UNDELETABLE, paths.HINTS, paths.FILE_HINTS, paths.TEAM,
-        b"plugin", b"installed.json", b".trouble.told", b".launcher-told",
+        b"plugin", b"installed.json", b".trouble.told", b".launcher-told", paths.REMOVER,
     )
 )  # fmt: skip
 _OWN_PREFIXES = (
-    f"{os.fsdecode(paths.DATABASE)}-", f"{os.fsdecode(paths.DATABASE)}.damaged-",
+    *(f"{os.fsdecode(paths.DATABASE)}{suffix}" for suffix in ("-", ".damaged-", ".replaced-")),
     f"{os.fsdecode(paths.SETTINGS)}.invalid",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,10 @@ class Layout:
     @property
     def mcp_launcher(self) -> Path:
         return self.at(paths.MCP_LAUNCHER)
+
+    @property
+    def remover(self) -> Path:
+        return self.at(paths.REMOVER)
 
     @property
     def database(self) -> Path:

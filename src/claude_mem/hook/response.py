@@ -14,6 +14,7 @@ import time
 from claude_mem import paths
 
 START_ROUTE, PROMPT_ROUTE, TOOL_ROUTE = b"/hook/session-start", b"/hook/prompt", b"/hook/tool"
+UNATTENDED = b"?unattended=1"
 START_SECONDS = 3.0
 HINT_SECONDS = 0.15  # the user waits for it
 NEW_WORKER_SECONDS = 1.5
@@ -37,7 +38,9 @@ def context_line(
     is_paused: bool,
     caller: bytes,
 ) -> bytes:
-    response = ask(data_dir, START_ROUTE, record_header + payload, START_SECONDS)
+    has_user = _has_user()
+    route = START_ROUTE if has_user else START_ROUTE + UNATTENDED
+    response = ask(data_dir, route, record_header + payload, START_SECONDS)
     if response is not None:
         return response
     from claude_mem.hook import spooling, trouble
@@ -48,10 +51,10 @@ def context_line(
         is_cold = not spooling.has_worker(data_dir)
         spooling.wake_or_start(data_dir)
         if is_cold and _may_be_known(data_dir, project_dir, payload):
-            response = _ask_new_worker(data_dir, record_header + payload)
+            response = _ask_new_worker(data_dir, route, record_header + payload)
             if response is not None:
                 return response
-    message = _message(trouble.take(data_dir), is_paused)
+    message = _message(trouble.take(data_dir), is_paused) if has_user else b""
     return answer_line(caller, b"SessionStart", context, message)
 
 
@@ -81,10 +84,17 @@ def _may_be_known(data_dir: bytes, project_dir: bytes, payload: bytes) -> bool:
     return False
 
 
-def _ask_new_worker(data_dir: bytes, request: bytes) -> bytes | None:
+def _has_user() -> bool:
+    """Whether somebody sees a message: not under `claude -p` or the Agent SDK."""
+    entrypoint = posix.environ.get(b"CLAUDE_CODE_ENTRYPOINT", b"")
+    is_attended = posix.environ.get(b"CLAUDE_CODE_SESSION_ATTENDED") != b"0"
+    return is_attended and not entrypoint.startswith(b"sdk")
+
+
+def _ask_new_worker(data_dir: bytes, route: bytes, request: bytes) -> bytes | None:
     deadline = time.monotonic() + NEW_WORKER_SECONDS
     while (remaining := deadline - time.monotonic()) > 0:
-        response = ask(data_dir, START_ROUTE, request, remaining)
+        response = ask(data_dir, route, request, remaining)
         if response is not None:
             return response
         time.sleep(POLL_SECONDS)

@@ -8,15 +8,13 @@ from pathlib import Path
 
 from claude_mem.config import Layout, write_private
 from claude_mem.install.claude_settings import Change, apply, containers, read, without_hooks
+from claude_mem.install.remover import Restorable, write_remover
 
 _FILE = "installed.json"
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedFile:
-    path: Path
-    before: bytes | None  # None: there was no file
-    after: bytes
+class ChangedFile(Restorable):
     agent: str = "claude"
 
     def revert(self, launcher: Path) -> Change:
@@ -95,3 +93,9 @@ def _write(layout: Layout, files: list[ChangedFile]) -> None:
         write_private(target, json.dumps(rows, indent=2).encode())
     else:
         target.unlink(missing_ok=True)
+    renew_remover(layout)
+
+
+def renew_remover(layout: Layout) -> None:
+    """It restores the files in these records."""
+    write_remover(layout, read_records(layout))

@@ -20,7 +20,8 @@ from claude_mem.config import (
 )
 from claude_mem.config.pausing import current_pause
 from claude_mem.config.sources import MOVE_ASIDE
-from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
+from claude_mem.distribution import lasting_command, own_passing_place, passing_place
+from claude_mem.errors import ClaudeMemError, DamagedDatabase, NewerDatabase, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
 from claude_mem.install import attachment, claude_settings, mcp_server, plugin
@@ -32,7 +33,7 @@ from claude_mem.install.other_installs import find_other_installs
 from claude_mem.intake import rejected_events, spool, undeletable
 from claude_mem.server import client
 from claude_mem.store import StoreReader
-from claude_mem.store.backups import newest_first
+from claude_mem.store.backups import before_upgrade, newest_first
 from claude_mem.store.clock import iso, now_ms
 from claude_mem.text import pluralize
 from claude_mem.types import Json
@@ -70,6 +71,8 @@ class Doctor:
         for part in parts:
             try:
                 checks += part()
+            except NewerDatabase:
+                continue  # the check of the database reports it
             except (ClaudeMemError, OSError, sqlite3.Error, subprocess.TimeoutExpired) as error:
                 name = part.__name__.strip("_").replace("_", " ")
                 checks.append(Check(name, "wrong", str(error), "claude-mem worker logs"))
@@ -184,7 +187,11 @@ class Doctor:
             missing = python if not python.exists() else script
             yield Check("interpreter", "wrong", f"{missing} does not exist", renew, fix)
             return
-        yield Check("interpreter", "ok", str(python))
+        if place := passing_place(python, script, layout.root):
+            text = f"{python} is deleted when {place} is emptied, and no hook works any more"
+            yield Check("interpreter", "wrong", text, self._lasting_install())
+        else:
+            yield Check("interpreter", "ok", str(python))
         if version is None or parse_version(version) != parse_version(__version__):
             text = f"version {version}, but this is {__version__}"
             yield Check("launcher", "warning", text, renew, fix)
@@ -195,6 +202,11 @@ class Doctor:
             yield Check("MCP server", "ok", str(server))
         else:
             yield Check("MCP server", "wrong", f"{server} is missing", renew, fix)
+
+    def _lasting_install(self) -> str:
+        if own_passing_place(self.settings.layout.root) is None:
+            return "claude-mem install"
+        return f"{lasting_command(self.environ)}, then its claude-mem install"
 
     def _runs(self, launcher: Path, renew: str, fix: Callable[[], None]) -> Check:
         environment = {**self.environ, "CLAUDE_MEM_INTERNAL": "1"}
@@ -295,6 +307,9 @@ class Doctor:
                 if (damage := store.integrity()) is None:
                     index_damage = store.read(indexing.find_damage)
                     values = store.damaged_values()
+        except NewerDatabase as error:
+            yield Check("database", "wrong", str(error), self._return_command())
+            return
         except (DamagedDatabase, sqlite3.DatabaseError) as error:
             damage = str(error)
         if damage:
@@ -308,6 +323,19 @@ class Doctor:
         if values:
             text = f"values are damaged and left out ({', '.join(values)})"
             yield Check("values", "warning", text, "claude-mem export, and restore a backup")
+        yield self._backups()
+
+    def _backups(self) -> Check:
+        directory = self.settings.layout.backups
+        backups, before = newest_first(directory), before_upgrade(directory)
+        if before is None:
+            return Check("backups", "ok", f"{len(backups)} in {directory}")
+        text = f"{len(backups)} in {directory}; that from before the last upgrade: {before.name}"
+        return Check("backups", "ok", text)
+
+    def _return_command(self) -> str:
+        before = before_upgrade(self.settings.layout.backups)
+        return f"claude-mem worker restore {before.name if before else ''}".rstrip()
 
     def _restore(self) -> None:
         """Restart as after a crash: the worker then checks the database and restores a backup."""

@@ -2,23 +2,28 @@
 
 They are in the data directory, outside site-packages, and are rewritten by install and upgrade.
 Python exits with 2 if the package is gone, and 2 blocks the user's prompt; so the hook launcher
-always exits with 0, and reports a failure once. A package that is being replaced is back within a
-second, so the launcher retries until it has reported a failure. A retry can still read stdin,
-because a hook exits with another code than 0 only if it never started.
+always exits with 0, and reports a failure once a day to a session with a user. A package that is
+being replaced is back within a second, so the launcher retries until a hook has failed. A retry can
+still read stdin, because a hook exits with another code than 0 only if it never started.
 
 The environment of a session may come from the repository that it works on. So each uses the data
 directory that it was written for, and the interpreter gets only the variables that are used.
 """
 
+import json
 import os
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
 from claude_mem import __version__, hook, mcp
 from claude_mem.config import Layout, write_private
+from claude_mem.distribution import install_command, own_passing_place, passing_place
 from claude_mem.hook import capture, worker_start
+from claude_mem.install import changed_files
+from claude_mem.install.remover import STUB
 from claude_mem.versions import parse_version
 
 _ENVIRONMENT = """\
@@ -40,6 +45,11 @@ CLAUDE_MEM_DATA_DIR="{data_dir}"
 export CLAUDE_MEM_DATA_DIR
 """
 
+_OF_THE_LAUNCHER = (
+    "CLAUDE_CODE_SESSION_ATTENDED",
+    "CLAUDE_CODE_ENTRYPOINT",
+)  # it reads them itself
+
 _TEMPLATE = """\
 #!/bin/sh
 # claude-mem: run by the agent's hooks. Always exits with 0, because 2 would block the prompt.
@@ -57,9 +67,12 @@ while [ $status -lt 128 ] && [ $tries -lt 8 ] && [ ! -d "$reported" ]; do
 done
 echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) hook $2: {python_plain} exited with $status" \\
   >>"$CLAUDE_MEM_DATA_DIR/logs/hook.log" 2>/dev/null
-if [ $status -lt 128 ] && mkdir "$reported" 2>/dev/null; then
-  echo '{{"systemMessage":"claude-mem: its program can no longer be run, so nothing is \
-remembered. Install it again, or run claude-mem uninstall."}}'
+[ $status -lt 128 ] || exit 0
+mkdir "$reported" 2>/dev/null
+# Nobody reads a message in a session without a user, such as that of claude -p.
+case "$CLAUDE_CODE_SESSION_ATTENDED $CLAUDE_CODE_ENTRYPOINT" in "0 "*|*" sdk"*) exit 0 ;; esac
+if mkdir "$reported/$(date +%Y-%m-%d)" 2>/dev/null; then
+  printf '%s\\n' {message}
 fi
 exit 0
 """
@@ -72,16 +85,16 @@ _MCP_TEMPLATE = """\
 exec {python} -I -S {script}
 """
 
-_STUB = """\
-#!/bin/sh
-# claude-mem was uninstalled. Sessions that are still open may run this; it does nothing.
-exit 0
-"""
-
 
 def launcher_text(layout: Layout, python: str = sys.executable) -> str:
+    message = (
+        "claude-mem: its program can no longer be run, so nothing is remembered. To install it"
+        f" again: {install_command()} and then claude-mem install. To remove its hooks:"
+        f" sh {shlex.quote(str(layout.remover))}"
+    )
     return _TEMPLATE.format(
         environment=_environment(layout),
+        message=shlex.quote(json.dumps({"systemMessage": message})),
         python=shlex.quote(python),
         python_plain=_inside_quotes(python),
         script=shlex.quote(str(hook_script())),
@@ -99,10 +112,11 @@ def mcp_launcher_text(layout: Layout, python: str = sys.executable) -> str:
 def _environment(layout: Layout) -> str:
     """Only the variables that are used pass, whatever the shell is: it removes the others itself,
     since another process would take longer, and show secrets among its arguments."""
-    names = (name.decode() for name in (*capture.VARIABLES, *worker_start.PASSED))
+    names = [name.decode() for name in (*capture.VARIABLES, *worker_start.PASSED)]
     prefixes = (f"{prefix.decode()}*" for prefix in worker_start.PASSED_PREFIXES)
     return _ENVIRONMENT.format(
-        passed=" | ".join((*names, *prefixes)), data_dir=_inside_quotes(str(layout.root))
+        passed=" | ".join((*names, *prefixes, *_OF_THE_LAUNCHER)),
+        data_dir=_inside_quotes(str(layout.root)),
     )
 
 
@@ -111,21 +125,29 @@ def hook_script() -> Path:
 
 
 def write_launcher(layout: Layout, python: str = sys.executable) -> Path:
-    """Write the launchers atomically, unless those of a newer installation are there."""
-    if not runs_newer(layout):
+    """Write the launchers atomically, unless those of a newer installation are there, or of one
+    that stays while this one is in a cache."""
+    if not (runs_newer(layout) or _would_not_last(layout)):
         write_private(layout.launcher, launcher_text(layout, python).encode(), mode=0o700)
         write_private(layout.mcp_launcher, mcp_launcher_text(layout, python).encode(), mode=0o700)
-    reported = layout.root / ".launcher-told"
-    if reported.is_dir():
-        reported.rmdir()
+        changed_files.renew_remover(layout)
+    shutil.rmtree(layout.root / ".launcher-told", ignore_errors=True)
     return layout.launcher
+
+
+def _would_not_last(layout: Layout) -> bool:
+    parts = launcher_parts(layout)
+    if parts is None or not all(part.exists() for part in parts):
+        return False
+    return own_passing_place(layout.root) is not None and not passing_place(*parts, layout.root)
 
 
 def disarm_launcher(layout: Layout) -> None:
     """Replace it with one that does nothing, for the sessions that are still open."""
     if layout.root.is_dir():
-        write_private(layout.launcher, _STUB.encode(), mode=0o700)
+        write_private(layout.launcher, STUB.encode(), mode=0o700)
     layout.mcp_launcher.unlink(missing_ok=True)  # better no server than one that exits at once
+    layout.remover.unlink(missing_ok=True)
 
 
 def launcher_parts(layout: Layout) -> tuple[Path, Path] | None:

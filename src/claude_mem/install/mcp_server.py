@@ -9,8 +9,9 @@ from claude_mem.config import Layout
 from claude_mem.errors import ClaudeMemError
 from claude_mem.install.claude import Claude, state_file
 from claude_mem.install.plugin import server_entry
+from claude_mem.install.remover import SERVER
 
-NAME = "claude-mem"
+NAME = SERVER
 # Not a project's own .mcp.json: that is shared, and the launcher is a path on this machine.
 _SCOPES = {"user": "user", "project": "local"}
 

@@ -21,7 +21,11 @@ from claude_mem.text import pluralize
 from claude_mem.types import Json
 
 COMMAND = PLUGIN = "claude-mem"  # our plugin is "claudemem"
-_FOREIGN_SCRIPTS = ("worker-service", "worker-cli", "plugin/scripts", "-hook.js", "-hook.cjs")
+# Not any script in a directory named claude-mem: a checkout of this program has that name, too.
+_FOREIGN_SCRIPTS = ("worker-service", "worker-cli", "plugin/scripts", *(
+    f"/{name}-hook." for name in ("cleanup", "context", "new", "save", "summary", "user-message")
+))  # fmt: skip
+_OUR_MODULE = b"claude_mem.__main__"  # in the scripts that installers of Python packages write
 _SHIMS = "shims"  # of pyenv, asdf etc.: they may run our command
 
 
@@ -55,7 +59,8 @@ def _commands(search_path: str) -> Iterator[OtherInstall]:
     for position, path in enumerate(commands):
         if not _is_ours(path):
             is_first = " and comes first on the PATH" if position == 0 else ""
-            yield OtherInstall(f"{path} is another claude-mem{is_first}", _remedy(path))
+            what = "another claude-mem" if _is_ours_elsewhere(path) else "another program"
+            yield OtherInstall(f"{path} is {what}{is_first}", _remedy(path))
 
 
 def _is_ours(command: Path) -> bool:
@@ -65,6 +70,15 @@ def _is_ours(command: Path) -> bool:
     return command.resolve().parent == ours.resolve() or (
         interpreter is not None and interpreter.parent == ours
     )
+
+
+def _is_ours_elsewhere(command: Path) -> bool:
+    """Of another environment; PyPI and npm have other programs with this command."""
+    try:
+        with command.open("rb") as file:
+            return _OUR_MODULE in file.read(4096)
+    except OSError:
+        return False
 
 
 def _interpreter(command: Path) -> Path | None:
@@ -84,7 +98,8 @@ def _remedy(command: Path) -> str:
     if "node_modules" in real.parts:
         return "npm uninstall --global claude-mem"
     if interpreter is not None:
-        return f"{shlex.quote(str(interpreter))} -m pip uninstall claudemem"
+        name = "claudemem" if _is_ours_elsewhere(command) else "claude-mem"
+        return f"{shlex.quote(str(interpreter))} -m pip uninstall {name}"
     return f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"
 
 

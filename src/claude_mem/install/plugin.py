@@ -13,13 +13,16 @@ from claude_mem import __version__
 from claude_mem.config import Layout
 from claude_mem.install.claude import Claude
 from claude_mem.install.hooks import EVENTS, HookEvent, all_entries
+from claude_mem.install.remover import MARKETPLACE, PLUGIN
 from claude_mem.types import Json
 
-# Claude Code reserves plugin names that begin with "claude-".
-NAME = MARKETPLACE = "claudemem"
+NAME = PLUGIN
 ID = f"{NAME}@{MARKETPLACE}"
 PluginState = Literal["absent", "disabled", "enabled"]
 SHIPPED = Path(__file__).with_name("marketplace")
+REPOSITORY = SHIPPED.parents[3]  # in a checkout
+IN_REPOSITORY = f"./src/claude_mem/install/marketplace/{NAME}"
+MARKETPLACE_FILE = ".claude-plugin/marketplace.json"
 SERVER = "memory"  # its tools are named mcp__plugin_claudemem_memory__search etc.
 DESCRIPTION = "Persistent memory for Claude Code."
 _SCRIPTS = ("hooks/run.sh", "mcp.sh")  # find the launchers
@@ -48,6 +51,9 @@ def write_plugin(layout: Layout, events: tuple[HookEvent, ...] = EVENTS) -> Path
 
 def install_plugin(claude: Claude, layout: Layout, events: tuple[HookEvent, ...] = EVENTS) -> None:
     directory = write_plugin(layout, events)
+    listed = claude.plugin("marketplace", "list")
+    if MARKETPLACE in listed and str(directory) not in listed:  # that of a repository
+        claude.plugin("marketplace", "remove", MARKETPLACE)
     if is_installed(claude):
         claude.plugin("marketplace", "update", MARKETPLACE)
         claude.plugin("uninstall", ID)
@@ -101,15 +107,20 @@ def server_entry(program: str, *arguments: str) -> dict[str, Json]:
     return {"type": "stdio", "command": program, "args": [*arguments], "alwaysLoad": True}
 
 
-def shipped_files() -> dict[str, dict[str, Json]]:
-    """The generated files of the wheel; `python -m claude_mem.install.plugin` writes them."""
+def marketplace(source: str) -> dict[str, Json]:
     return {
-        ".claude-plugin/marketplace.json": {
-            "name": MARKETPLACE,
-            "description": DESCRIPTION,
-            "owner": {"name": "claude-mem"},
-            "plugins": [{"name": NAME, "source": f"./{NAME}", "description": DESCRIPTION}],
-        },
+        "name": MARKETPLACE,
+        "description": DESCRIPTION,
+        "owner": {"name": "claude-mem"},
+        "plugins": [{"name": NAME, "source": source, "description": DESCRIPTION}],
+    }
+
+
+def shipped_files() -> dict[str, dict[str, Json]]:
+    """The generated files of the wheel; `python -m claude_mem.install.plugin` writes them, and the
+    marketplace of the repository, for `claude plugin marketplace add OWNER/REPOSITORY`."""
+    return {
+        MARKETPLACE_FILE: marketplace(f"./{NAME}"),
         f"{NAME}/.claude-plugin/plugin.json": manifest(),
         f"{NAME}/.mcp.json": servers("sh", "${CLAUDE_PLUGIN_ROOT}/mcp.sh"),
         f"{NAME}/hooks/hooks.json": all_entries("sh", "${CLAUDE_PLUGIN_ROOT}/hooks/run.sh"),
@@ -124,3 +135,4 @@ def _write(path: Path, value: dict[str, Json]) -> None:
 if __name__ == "__main__":
     for name, content in shipped_files().items():
         _write(SHIPPED / name, content)
+    _write(REPOSITORY / MARKETPLACE_FILE, marketplace(IN_REPOSITORY))

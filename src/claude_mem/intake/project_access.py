@@ -24,6 +24,7 @@ class Claim:
     root: str  # of the work tree, or the directory itself
     main: str = ""  # the root of the main work tree
     is_proven: bool = True  # False: it names a repository that does not list it as a work tree
+    git_dir: str = ""  # of the main work tree; empty without a repository
 
     @property
     def own(self) -> Project:

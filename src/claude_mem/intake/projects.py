@@ -205,6 +205,9 @@ class Projects:
         matches = {p.key: p for p in self._known.values() if p.name == repository.name}
         return next(iter(matches.values())) if len(matches) == 1 else None
 
+    def claim(self, directory: str) -> Claim:
+        return claim_of(directory, self._home)
+
     def drop_cached(self, directory: str) -> None:
         """To be called when a session starts there: its origin may have changed."""
         self._by_directory.pop(directory, None)
@@ -260,7 +263,8 @@ def claim_of(directory: str, home: Path | None) -> Claim:
         if origin
         else Project(str(main), main.name or str(main))
     )
-    return Claim(project, str(repository.root), str(main), is_proven=repository.is_proven)
+    git_dir = str(repository.git_dir or "")
+    return Claim(project, str(repository.root), str(main), repository.is_proven, git_dir)
 
 
 def is_missing(directory: str) -> bool:

@@ -19,11 +19,13 @@ from claude_mem.worker.worker import Worker
 
 
 async def session_start(request: Request) -> Response:
-    """POST /hook/session-start: the SessionStart hook; the body is a spool record"""
+    """POST /hook/session-start: the SessionStart hook; the body is a spool record. With
+    `?unattended=1` there is no user to show a message to, and what comes once is not used up"""
     worker: Worker = request.app.state.worker
     record = await read_body(request)
     after = BackgroundTask(after_session_start, worker, record)
-    return await _respond(answer_session_start(worker, record), after)
+    has_user = "unattended" not in request.query_params
+    return await _respond(answer_session_start(worker, record, has_user=has_user), after)
 
 
 async def prompt(request: Request) -> Response:

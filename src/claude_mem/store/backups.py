@@ -20,6 +20,7 @@ _NAMES = "memory-*"
 COMPRESSED = ".db.gz"
 _SUFFIXES = (COMPRESSED, ".db")
 _PART = ".part"
+BEFORE_MIGRATION = "before-migration"
 # Three backups of a project take 0.5 to 0.6 times the space of its database. Level 6 saves a tenth
 # of that for twice the processor time; lzma a third for seven times, and not every system has `xz`.
 _LEVEL = 3
@@ -60,6 +61,12 @@ def newest_first(directory: Path) -> list[Path]:
     """Of this and of earlier versions; the names begin with the time."""
     paths = (path for path in directory.glob(_NAMES) if path.name.endswith(_SUFFIXES))
     return sorted((path for path in paths if path.is_file()), reverse=True)
+
+
+def before_upgrade(directory: Path) -> Path | None:
+    """The newest one that was made before a migration."""
+    names = (path for path in newest_first(directory) if BEFORE_MIGRATION in path.name)
+    return next(names, None)
 
 
 def unfinished(directory: Path, before: float) -> list[Path]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from claude_mem.errors import DamagedDatabase, ForeignDatabase
-from claude_mem.store.backups import back_up, newest_first
+from claude_mem.store.backups import BEFORE_MIGRATION, back_up, newest_first
 from claude_mem.store.change_counters import ChangeCounters, ChangeCounts
 from claude_mem.store.clock import iso, now_ms
 from claude_mem.store.migrations import (
@@ -93,7 +93,7 @@ def prepare(path: Path, backups: Path, keep: int) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         if missing and applied_names(connection):
-            back_up(connection, backups, keep, label="before-migration")
+            back_up(connection, backups, keep, label=BEFORE_MIGRATION)
         migrate(connection, iso(now_ms()))
 
 

@@ -547,6 +547,11 @@ def _add_unstored_words(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX unstored_words_of_turn ON unstored_words(turn_id)")
 
 
+def _add_project_checkouts(connection: sqlite3.Connection) -> None:
+    for statement in project_assignments.CHECKOUTS:
+        connection.execute(statement)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -580,6 +585,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0042_conversations_index", _add_conversations_index),
     ("0043_outside_turns", _add_outside_turns),
     ("0044_unstored_words", _add_unstored_words),
+    ("0045_project_checkouts", _add_project_checkouts),
 )
 
 
@@ -599,8 +605,9 @@ def missing_migrations(connection: sqlite3.Connection) -> list[Migration]:
     unknown = sorted(set(applied) - {name for name, _ in MIGRATIONS})
     if unknown:
         raise NewerDatabase(
-            f"the database was made by a newer claude-mem (it has {unknown[0]!r}): "
-            "upgrade this installation; databases are never downgraded"
+            f"the database was made by a newer claude-mem (it has {unknown[0]!r}), and databases"
+            " are never downgraded. Upgrade this installation, or go back to a backup from before"
+            " that upgrade: claude-mem worker restore"
         )
     return [migration for migration in MIGRATIONS if migration[0] not in applied]
 

@@ -2,7 +2,8 @@
 
 An override gives a directory, and everything below it, to a project. An alias gives the key of a
 merged project to the one that has its memories now. A claim is a project that a directory says it
-belongs to, but whose memory it does not get: the user was asked about it.
+belongs to, but whose memory it does not get: the user was asked about it. A checkout is a git
+repository on this machine, with the project that its sessions belonged to.
 """
 
 import json
@@ -33,6 +34,15 @@ STATEMENTS = (
   PRIMARY KEY (directory, key)
 ) WITHOUT ROWID""",
 )
+CHECKOUTS = (
+    """CREATE TABLE project_checkouts (
+  main TEXT PRIMARY KEY,
+  identity TEXT NOT NULL,
+  project_id INTEGER NOT NULL REFERENCES projects(id) ON DELETE CASCADE
+) WITHOUT ROWID""",
+    "CREATE INDEX checkouts_of_project ON project_checkouts(project_id)",
+)
+_COMMITS = 20  # of a project, that are looked for in a repository
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,59 @@ def previous_project(
         (directory, project_id),
     ).fetchone()
     return Project(row["key"], row["name"]) if row else None
+
+
+def checkout_project(connection: sqlite3.Connection, main: str, identity: str) -> Project | None:
+    """The project of this very repository when a session last began in it."""
+    row = connection.execute(
+        "SELECT p.key, p.name FROM project_checkouts c JOIN projects p ON p.id = c.project_id"
+        " WHERE c.main = ? AND c.identity = ?",
+        (main, identity),
+    ).fetchone()
+    return Project(row["key"], row["name"]) if row else None
+
+
+def remember_checkout(
+    connection: sqlite3.Connection, main: str, identity: str, project_id: int
+) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO project_checkouts (main, identity, project_id) VALUES (?, ?, ?)",
+        (main, identity, project_id),
+    )
+
+
+def is_shared_with_team(connection: sqlite3.Connection, key: str) -> bool:
+    query = "SELECT 1 FROM team_projects WHERE project_key = ?"
+    return connection.execute(query, (key,)).fetchone() is not None
+
+
+def with_requests_to(connection: sqlite3.Connection, project: Project) -> list[Project]:
+    """Other projects of the same owner in whose sessions a pull request of this one was opened."""
+    address, owner = f"https://{project.key}/", f"{project.key.rpartition('/')[0]}/"
+    rows = connection.execute(
+        "SELECT DISTINCT p.key, p.name FROM projects p JOIN facts f ON f.project_id = p.id"
+        " WHERE p.key <> ? AND substr(p.key, 1, ?) = ? AND f.kind = 'artifact'"
+        " AND f.subject = 'pull request' AND substr(f.value, 1, ?) = ? ORDER BY p.key",
+        (project.key, len(owner), owner, len(address), address),
+    )
+    return [Project(row["key"], row["name"]) for row in rows]
+
+
+def latest_commits(connection: sqlite3.Connection, project_id: int) -> dict[Project, list[str]]:
+    """Hashes of commits that the sessions of the other projects made."""
+    rows = connection.execute(
+        "SELECT p.key, p.name, f.value FROM facts f JOIN projects p ON p.id = f.project_id"
+        " WHERE f.project_id <> ? AND f.kind = 'artifact' AND f.subject = 'commit'"
+        " AND f.origin <> 'outside' AND length(f.value) BETWEEN 7 AND 40"
+        " AND f.value NOT GLOB '*[^0-9a-f]*' ORDER BY p.key, f.last_seen_epoch DESC",
+        (project_id,),
+    )
+    commits: dict[Project, list[str]] = {}
+    for key, name, value in rows:
+        hashes = commits.setdefault(Project(key, name), [])
+        if len(hashes) < _COMMITS:
+            hashes.append(value)
+    return commits
 
 
 def join_directory(

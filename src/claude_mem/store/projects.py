@@ -25,18 +25,31 @@ def project_by_key(connection: sqlite3.Connection, key: str) -> int | None:
 
 
 def find_project(connection: sqlite3.Connection, name: str) -> int:
-    """By key, or by a name that only one project has."""
+    """By key, or by a name that only one project has, also one that it had before."""
     project_id = project_by_key(connection, name)
     if project_id is not None:
         return project_id
     rows = connection.execute(
         "SELECT id, key FROM projects WHERE name = ? ORDER BY key", (name,)
-    ).fetchall()
+    ).fetchall() or _formerly_named(connection, name)
     if not rows:
         raise NotFound(f"there is no project {name!r}: `claude-mem stats` lists them")
     if len(rows) > 1:
         raise AmbiguousProject(name, [key for _, key in rows])
     return int(rows[0][0])
+
+
+def _formerly_named(connection: sqlite3.Connection, name: str) -> list[sqlite3.Row]:
+    """Into which one with this key was merged, or one with this name at the end of its key."""
+    by_key = "SELECT DISTINCT p.id, p.key, p.name FROM project_aliases a JOIN projects p"
+    return (
+        connection.execute(f"{by_key} ON p.id = a.project_id WHERE a.key = ?", (name,)).fetchall()
+        or connection.execute(
+            f"{by_key} ON p.id = a.project_id WHERE substr(a.key, -length(?1) - 1) = '/' || ?1"
+            " ORDER BY p.key",
+            (name,),
+        ).fetchall()
+    )
 
 
 def project_named(connection: sqlite3.Connection, name: str) -> tuple[Project, list[str]]:
@@ -129,7 +142,8 @@ def merge_into(connection: sqlite3.Connection, key: str, target: Project) -> boo
         return False
     target_id = ensure_project(connection, target)
     for table in ("sdk_sessions", "user_prompts", "session_summaries", "observations",
-                  "project_dirs", "project_overrides", "project_aliases"):  # fmt: skip
+                  "project_dirs", "project_overrides", "project_aliases",
+                  "project_checkouts"):  # fmt: skip
         connection.execute(
             f"UPDATE {table} SET project_id = ? WHERE project_id = ?", (target_id, source_id)
         )

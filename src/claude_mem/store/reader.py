@@ -316,6 +316,19 @@ class StoreReader(ViewerReader):
         """The project that sessions in this directory belonged to before, if another."""
         return self.read(lambda c: project_assignments.previous_project(c, directory, project_id))
 
+    def checkout_project(self, main: str, identity: str) -> Project | None:
+        return self.read(lambda c: project_assignments.checkout_project(c, main, identity))
+
+    def is_shared_with_team(self, key: str) -> bool:
+        return self.read(lambda c: project_assignments.is_shared_with_team(c, key))
+
+    def with_requests_to(self, project: Project) -> list[Project]:
+        return self.read(lambda c: project_assignments.with_requests_to(c, project))
+
+    def latest_commits(self, project_id: int) -> dict[Project, list[str]]:
+        """By project, without this one."""
+        return self.read(lambda c: project_assignments.latest_commits(c, project_id))
+
     def preview_forgetting(
         self, selection: forgetting.Selection, *, hard: bool = False
     ) -> forgetting.Preview:

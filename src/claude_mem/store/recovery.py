@@ -25,6 +25,7 @@ from claude_mem.store.database import (
     check_integrity,
     connect,
     has_own_journal,
+    is_current,
     is_full,
     prepare,
     require_own,
@@ -39,6 +40,7 @@ _MAX_RATIO = 1_100  # deflate cannot compress better than 1:1032
 _SPARE_BYTES = 16_000_000  # left on the disk
 _JOURNALS = ("-wal", "-shm")
 _RESTORING, _SALVAGING = ".restoring", ".salvaging"
+DAMAGED, REPLACED = ".damaged-", ".replaced-"  # what follows the name of a file that was set aside
 _IO_ERROR = sqlite3.SQLITE_IOERR  # also beyond a limit of the size of a file
 
 
@@ -120,7 +122,7 @@ def _salvage(
         if require_own(path):
             return None  # empty
         if not has_own_journal(path):
-            _set_journals_aside(path, _damaged_name(path))
+            _set_journals_aside(path, _stamped_name(path, DAMAGED))
         prepare(target, backup_dir, 0)
         salvaged = salvage(path, target, backup)
         if damage := check_integrity(target):
@@ -145,6 +147,21 @@ def drop_index(path: Path) -> None:
         connection.execute("BEGIN IMMEDIATE")
         index_tables.drop(connection)
         connection.execute("COMMIT")
+
+
+def put_in_place(path: Path, backup: Path) -> Path | None:
+    """Replaces the database by a backup, and returns its new name; None if there was no database.
+    Raises NewerDatabase and changes nothing if this version cannot use the backup either."""
+    unpacked = path.with_name(path.name + _RESTORING)
+    try:
+        unpack(backup, unpacked)
+        is_current(unpacked)
+        if not path.exists():
+            unpacked.replace(path)
+            return None
+        return set_aside(path, unpacked, REPLACED)
+    finally:
+        _delete(unpacked)
 
 
 def unpack(backup: Path, target: Path) -> None:
@@ -188,10 +205,10 @@ def opened(backup: Path) -> Iterator[Path]:
         _delete(target)
 
 
-def set_aside(path: Path, replacement: Path | None = None) -> Path:
-    """Renames a damaged file and its journal, and puts the replacement in its place. Returns the
-    new name."""
-    aside = _damaged_name(path)
+def set_aside(path: Path, replacement: Path | None = None, kind: str = DAMAGED) -> Path:
+    """Renames a file and its journal, and puts the replacement in its place. Returns the new
+    name."""
+    aside = _stamped_name(path, kind)
     # A process that finds no file makes an empty database: the damaged one stays until the end.
     if replacement is None or not _linked(path, aside):
         path.replace(aside)
@@ -202,9 +219,9 @@ def set_aside(path: Path, replacement: Path | None = None) -> Path:
     return aside
 
 
-def _damaged_name(path: Path) -> Path:
+def _stamped_name(path: Path, kind: str) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    return path.with_name(f"{path.name}.damaged-{stamp}")
+    return path.with_name(f"{path.name}{kind}{stamp}")
 
 
 def _set_journals_aside(path: Path, aside: Path) -> None:
@@ -214,15 +231,15 @@ def _set_journals_aside(path: Path, aside: Path) -> None:
             journal.replace(aside.with_name(aside.name + suffix))
 
 
-def damaged_copies(database: Path) -> list[Path]:
-    """Earlier damaged databases, and backups whose restoring was killed."""
-    kinds = (".damaged-", _RESTORING, _SALVAGING)
+def replaced_copies(database: Path) -> list[Path]:
+    """Earlier databases that were replaced, and backups whose restoring was killed."""
+    kinds = (DAMAGED, REPLACED, _RESTORING, _SALVAGING)
     return [path for kind in kinds for path in database.parent.glob(f"{database.name}{kind}*")]
 
 
 def delete_copies(database: Path) -> None:
     """Nothing can be removed from them selectively."""
-    for path in damaged_copies(database):
+    for path in replaced_copies(database):
         path.unlink(missing_ok=True)
 
 

@@ -249,6 +249,11 @@ class Store(StoreReader):
         ms = self._clock()
         return self.write(lambda c: project_assignments.merge_projects(c, source, target, ms))
 
+    def remember_checkout(self, main: str, identity: str, project_id: int) -> "Future[None]":
+        return self.write(
+            lambda c: project_assignments.remember_checkout(c, main, identity, project_id)
+        )
+
     def assign_directory(
         self, directory: str, target: Project
     ) -> "Future[project_assignments.Moved]":

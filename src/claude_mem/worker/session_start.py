@@ -21,7 +21,11 @@ from claude_mem.types import SESSION_START, Event, HookAnswer, Project
 from claude_mem.worker.client_memory_files import refresh_client_memory
 from claude_mem.worker.contexts import printed_context
 from claude_mem.worker.hints import warm_up
-from claude_mem.worker.project_changes import join_own_project, project_question
+from claude_mem.worker.project_changes import (
+    follow_checkout,
+    join_own_project,
+    project_question,
+)
 from claude_mem.worker.worker import Worker
 
 GREETED_SOURCES = ("startup", "clear")
@@ -31,13 +35,16 @@ _EXCLUDED = (
 )
 
 
-async def answer_session_start(worker: Worker, record_bytes: bytes) -> HookAnswer:
+async def answer_session_start(
+    worker: Worker, record_bytes: bytes, *, has_user: bool = True
+) -> HookAnswer:
     try:
         record = spool.parse(record_bytes)
         header, payload = spool.events_of(record)[0]  # one event in every dialect
         event = await asyncio.to_thread(worker.reader.read, header, payload)
         source = str(payload.get("source"))
-        context, message = await _context_and_message(worker, event, source, record_bytes)
+        context = await _context(worker, event, source, record_bytes)
+        message = await _message(worker, event, source, context) if has_user else ""
         return HookAnswer(header.dialect, SESSION_START, context, message)
     finally:
         worker.wake()
@@ -50,26 +57,36 @@ async def after_session_start(worker: Worker, record_bytes: bytes) -> None:
     await refresh_client_memory(worker, record_bytes)
 
 
-async def _context_and_message(
-    worker: Worker, event: Event, source: str, record_bytes: bytes
-) -> tuple[str, str]:
+async def _context(worker: Worker, event: Event, source: str, record_bytes: bytes) -> str:
     if worker.reader.exclusions.cover(event.project, event.project_dir):
-        return "", _trouble(worker) or _EXCLUDED
+        return ""
     await _bring_own_sessions(worker, event)
     is_only_spool_file = await _is_only_spool_file(worker, event.project, record_bytes)
     await _catch_up(worker, event.project, drains=not is_only_spool_file)
-    if (pause := current_pause(worker.settings.layout)) is not None:
-        return await _context_of_unrecorded(worker, event), _trouble(worker) or _paused(pause)
+    if current_pause(worker.settings.layout) is not None:
+        return await _context_of_unrecorded(worker, event)
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None:
-        message = _trouble(worker) or await _record_begins_message(worker)
-        return "", message or await project_question(worker, event.project_dir, None)
-    context = await _context(worker, project_id, event, source, is_only_spool_file)
-    message = _trouble(worker) or await _record_begins_message(worker)
-    message = message or await project_question(worker, event.project_dir, project_id)
-    if not message and source in GREETED_SOURCES:
-        message = await _greeting(worker, project_id, event.session_id, context)
-    return context, message
+        return ""
+    await follow_checkout(worker, event.project_dir, project_id)
+    return await _context_of_recorded(worker, project_id, event, source, is_only_spool_file)
+
+
+async def _message(worker: Worker, event: Event, source: str, context: str) -> str:
+    """What the user sees; some of it only once."""
+    if message := _trouble(worker):
+        return message
+    if worker.reader.exclusions.cover(event.project, event.project_dir):
+        return _EXCLUDED
+    if (pause := current_pause(worker.settings.layout)) is not None:
+        return _paused(pause)
+    if message := await _record_begins_message(worker):
+        return message
+    project_id = worker.store.project_by_key(event.project.key)
+    message = await project_question(worker, event.project_dir, project_id)
+    if not message and project_id is not None and source in GREETED_SOURCES:
+        return await _greeting(worker, project_id, event.session_id, context)
+    return message
 
 
 async def _greeting(worker: Worker, project_id: int, session_id: str, context: str) -> str:
@@ -135,7 +152,7 @@ async def _process_pending(worker: Worker, project: Project, drains: bool) -> No
     await worker.jobs.wait_for_project(project)
 
 
-async def _context(
+async def _context_of_recorded(
     worker: Worker, project_id: int, event: Event, source: str, is_only_spool_file: bool
 ) -> str:
     """A resumed session gets the same bytes as before (`UnsavedContexts`), and never its

@@ -53,7 +53,7 @@ def files_to_replace(layout: Layout) -> ReplacedFiles:
         len(backups.newest_first(layout.backups)),
         sum(path.stat().st_size > 0 for path in logs.iterdir()) if logs.is_dir() else 0,
         len(rejected_events.rejected(layout)) + len(rejected_events.records_set_aside(layout)),
-        len(recovery.damaged_copies(layout.database)),
+        len(recovery.replaced_copies(layout.database)),
     )
 
 

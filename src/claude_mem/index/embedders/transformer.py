@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from claude_mem.distribution import install_command
 from claude_mem.errors import EmbedderError
 from claude_mem.index.vectors.blocks import Floats, normalise
 
@@ -105,6 +106,6 @@ def _import(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise EmbedderError(
-            f"{name} is not installed: `pip install 'claudemem[semantic]'`, or "
+            f"{name} is not installed: `{install_command('semantic')}`, or "
             "`claude-mem settings CLAUDE_MEM_EMBEDDER static`"
         ) from None

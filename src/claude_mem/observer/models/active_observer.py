@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from claude_mem.config import OBSERVER, Layout, Settings, has_consent
+from claude_mem.distribution import install_command
 from claude_mem.observer import LOCAL
 from claude_mem.observer.models.claude_command import find_command, is_sdk_installed
 from claude_mem.observer.models.claude_files import ClaudeFiles
@@ -75,7 +76,7 @@ def missing_requirement(settings: Settings, environ: Mapping[str, str]) -> str:
     requested = settings.observer.kind
     if requested == "claude":
         if not is_sdk_installed():
-            return "its SDK is not installed: pip install 'claudemem[claude]'"
+            return f"its SDK is not installed: {install_command('claude')}"
         if find_command(settings, environ) is None:
             return "Claude Code was not found: claude-mem settings CLAUDE_CODE_PATH /path/to/claude"
         return ""
