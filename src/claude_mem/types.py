@@ -86,6 +86,7 @@ class Event:
     text: str | None = None
     detail: Mapping[str, Json] = field(default_factory=dict)
     parts: tuple[RecordPart, ...] = ()  # what it adds to the record of its turn
+    is_private: bool = False  # a prompt of which nothing but private text was there
 
     def without_raw(self, *, keeps_text: bool) -> "Event":
         """What is stored of a past event: not its detail, and no text that is too old to keep."""
@@ -334,6 +335,7 @@ class PastTurn:
 
     @property
     def is_private(self) -> bool:
+        """A prompt of which the user typed nothing is empty."""
         return self.prompt is None and not self.is_client_message
 
 

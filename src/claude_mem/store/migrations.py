@@ -15,6 +15,7 @@ from claude_mem.store.migration_steps import (
     client_messages,
     edits,
     facts,
+    lines_of_notifications,
     previous_rows,
     summary_sentences,
 )
@@ -533,6 +534,16 @@ def _add_conversations_index(connection: sqlite3.Connection) -> None:
 
 
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
+
+
+def _allow_empty_prompts(connection: sqlite3.Connection) -> None:
+    """A prompt without typed words is empty, and has no text to show. What a client wrote behind
+    a notification is no prompt."""
+    connection.execute("DROP INDEX prompts_without_text")
+    connection.execute(listing.UNCOUNTED_ROWS[1])
+    lines_of_notifications.convert_prompts(connection)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
     ("0002_imports", _add_imports),
@@ -563,6 +574,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0040_uncounted_rows", _add_uncounted_rows),
     ("0041_undistilled_transcripts", _add_undistilled_transcripts),
     ("0042_conversations_index", _add_conversations_index),
+    ("0043_empty_prompts", _allow_empty_prompts),
 )
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.hook.private_text import strip_private
+from claude_mem.hook.private_text import MARK, strip_payload
 from claude_mem.intake.event_reader import milliseconds
 from claude_mem.intake.normalisers.copilot import without_mark
 from claude_mem.intake.normalisers.gemini import output_of, without_context
-from claude_mem.intake.normalisers.payloads import first, mapping, plain_text, text
+from claude_mem.intake.normalisers.payloads import first, mapping, plain_text, text, texts_of
 from claude_mem.intake.transcripts.agent_conversation import Conversation
 from claude_mem.intake.transcripts.cursor_sessions import is_message, read_cursor
 from claude_mem.intake.transcripts.transcript import (
@@ -62,10 +62,12 @@ def read_codex(lines: list[Payload], path: Path) -> Iterator[TranscriptEvent]:
         payload, at_ms = mapping(line.get("payload")), _time(line)
         turn = text(payload, "turn_id") or turn
         if payload.get("type") == "item_completed":
-            yield from _codex_item(chat, mapping(payload.get("item")), turn, at_ms)
+            item = mapping(payload.get("item")) | {MARK: line.get(MARK)}
+            yield from _codex_item(chat, item, turn, at_ms)
         elif not has_items and payload.get("type") == "user_message":
             yield from chat.prompt(turn or f"{chat.session_id}:{at_ms}",
-                                   text(payload, "message"), at_ms)  # fmt: skip
+                                   text(payload, "message"), at_ms,
+                                   had_private=line.get(MARK))  # fmt: skip
         elif not has_items and payload.get("type") == "agent_message":
             yield from chat.say(text(payload, "message"), at_ms, f"{at_ms}")
     yield from chat.end()
@@ -76,7 +78,8 @@ def _codex_item(
 ) -> Iterator[TranscriptEvent]:
     kind, call_id = item.get("type"), text(item, "id")
     if kind == "UserMessage":
-        yield from chat.prompt(turn, plain_text(item.get("content")), at_ms)
+        typed = texts_of(item.get("content"))
+        yield from chat.prompt(turn, typed, at_ms, had_private=item.get(MARK))
     elif kind == "AgentMessage":
         yield from chat.say(plain_text(item.get("content")), at_ms, call_id)
     elif kind == "CommandExecution":
@@ -125,7 +128,8 @@ def read_copilot(lines: list[Payload], path: Path) -> Iterator[TranscriptEvent]:
     for line in lines:
         data, at_ms, kind = mapping(line.get("data")), _time(line), line.get("type")
         if kind == "user.message":
-            yield from chat.prompt(text(data, "messageId"), text(data, "content"), at_ms)
+            yield from chat.prompt(text(data, "messageId"), text(data, "content"), at_ms,
+                                   had_private=line.get(MARK))  # fmt: skip
         elif kind == "assistant.message":
             yield from chat.say(text(data, "content"), at_ms, text(data, "messageId"))
         elif kind == "tool.execution_start":
@@ -163,7 +167,9 @@ def read_gemini(lines: list[Payload], path: Path) -> Iterator[TranscriptEvent]:
         rows = updated if isinstance(updated, list) else [line]
         for row in rows:
             if isinstance(row, dict) and isinstance(row.get("id"), str):
-                messages[str(row["id"])] = row
+                identity = str(row["id"])
+                had_private = MARK in line or MARK in messages.get(identity, {})
+                messages[identity] = row | {MARK: True} if had_private else row
     chat = Conversation(text(lines[0], "sessionId"), _gemini_cwd(messages, path), path)
     yield from chat.start(milliseconds(lines[0].get("startTime")))
     for identity, row in messages.items():
@@ -171,7 +177,7 @@ def read_gemini(lines: list[Payload], path: Path) -> Iterator[TranscriptEvent]:
         if row.get("type") == "user":
             typed = _gemini_prompt(row.get("content"))
             if typed is not None:
-                yield from chat.prompt(identity, typed, at_ms)
+                yield from chat.prompt(identity, typed, at_ms, had_private=row.get(MARK))
         elif row.get("type") == "gemini":
             yield from chat.say(plain_text(row.get("content")), at_ms, identity)
             calls = row.get("toolCalls")
@@ -195,11 +201,13 @@ def _gemini_cwd(messages: dict[str, Payload], path: Path) -> str:
 def _gemini_prompt(content: Json) -> str | None:
     """What the user typed; None for results of tools and for the client's own message."""
     parts = content if isinstance(content, list) else [{"text": content}]
-    texts = [part["text"] for part in parts if isinstance(part, dict) and "text" in part]
-    whole = "\n".join(part for part in texts if isinstance(part, str))
-    if not texts or whole.startswith("<session_context>"):
+    objects = [part for part in parts if isinstance(part, dict)]
+    if not objects or any("functionResponse" in part for part in objects):
         return None
-    return without_context(whole)
+    whole = "\n".join(text(part, "text") for part in objects if "text" in part)
+    if whole.startswith("<session_context>"):
+        return None
+    return whole
 
 
 def _gemini_tool(chat: Conversation, call: Payload, at_ms: int | None) -> Iterator[TranscriptEvent]:
@@ -230,7 +238,8 @@ def read_qwen(lines: list[Payload], path: Path) -> Iterator[TranscriptEvent]:
         if kind == "user" and line.get("provenance", "real_user") == "real_user":
             typed = text(mapping(line.get("systemPayload")), "displayText")
             prompt = typed or _qwen_text(parts[:1])
-            yield from chat.prompt(_qwen_prompt_id(lines[number:]) or uuid, prompt, at_ms)
+            yield from chat.prompt(_qwen_prompt_id(lines[number:]) or uuid, prompt, at_ms,
+                                   had_private=line.get(MARK))  # fmt: skip
         elif kind == "assistant":
             yield from chat.say(_qwen_text(parts), at_ms, uuid)
             for part in parts:
@@ -299,7 +308,9 @@ def read_opencode(session: Payload, path: Path) -> Iterator[TranscriptEvent]:
         if message.get("role") == "user":
             typed = [text(p, "text") for p in inner if p.get("type") == "text"
                      and not p.get("synthetic")]  # fmt: skip
-            yield from chat.prompt(text(message, "id"), "\n".join(typed), at_ms)
+            had_private = _had_private(session, row, message, *inner)
+            yield from chat.prompt(text(message, "id"), "\n".join(typed), at_ms,
+                                   had_private=had_private)  # fmt: skip
             continue
         for part in inner:
             if part.get("type") == "text":
@@ -307,6 +318,11 @@ def read_opencode(session: Payload, path: Path) -> Iterator[TranscriptEvent]:
             elif part.get("type") == "tool":
                 yield from _tool(chat, part, at_ms)
     yield from chat.end()
+
+
+def _had_private(*objects: Payload) -> bool:
+    """An export is one object: if some of it was private, any empty prompt may have been."""
+    return any(MARK in item for item in objects)
 
 
 def _tool(chat: Conversation, part: Payload, at_ms: int | None) -> Iterator[TranscriptEvent]:
@@ -362,7 +378,7 @@ class OpenCodeTranscript(Transcript):
         with open_regular_file(self.path) as file:
             head = file.read(len(_SQLITE))
             if head != _SQLITE:
-                yield parse_object(strip_private(head + file.read(_LARGEST_EXPORT)))
+                yield parse_object(strip_payload(head + file.read(_LARGEST_EXPORT)))
                 return
         try:
             yield from _stored_sessions(self.path)
@@ -411,4 +427,4 @@ def _messages(copy: sqlite3.Connection, session_id: str) -> Iterator[Payload]:
 
 
 def _with_id(identity: str, data: str) -> Payload:
-    return {**parse_object(strip_private(data.encode("utf-8", "replace"))), "id": identity}
+    return {**parse_object(strip_payload(data.encode("utf-8", "replace"))), "id": identity}
