@@ -6,7 +6,7 @@ passes over the text are linear.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -277,15 +277,20 @@ class _Body:
         self.is_query = self.text.startswith("<", position) and any(
             element.name in _QUERIES for element in self.elements
         )
+        self.closing_starts = sorted(self.closings)
+        self.line = (0, -1)  # where the last one begins and ends
         self.query_end = 0
         self.aside_end = 0
         self.lines: list[tuple[int, int]] = []  # outside of blocks, not yet classified
-        self.last_role = ""
 
     def read(self) -> None:
         while self.position < self.stop:
             is_line_start = self._is_line_start()
             begin = self._skip_blank(self.position) if is_line_start else self.position
+            blank_end = self.text.rfind("\n", self.position, begin) + 1
+            if blank_end > self.position:
+                self.lines.append((self.position, blank_end))
+                self.position = blank_end
             if not (is_line_start and self._read_block(begin)):
                 self._read_line(begin)
         self._flush()
@@ -341,12 +346,13 @@ class _Body:
 
     def _read_client_element(self, element: _Element) -> bool:
         if element.role in ("typed", "typed_aside"):
+            self._take_notice(element.start, element.open_end, None)
             if element.name in _QUERIES:
                 self.query_end = element.close_start
             if element.role == "typed_aside":
                 self.parser.roles.add("aside")
                 self.aside_end = element.close_start
-            return self._take_notice(element.start, element.open_end, None)
+            return True
         end = element.end
         if element.role == "client" and (after := _AFTER_NOTIFICATION.match(self.text, end)):
             end = min(after.end(), self.stop)
@@ -421,10 +427,8 @@ class _Body:
                 self._read_client_element(element)
 
     def _next_closing(self, begin: int, line_end: int) -> int:
-        at = self.text.find("</", begin, line_end) if self.closings else -1
-        while at >= 0 and at not in self.closings:
-            at = self.text.find("</", at + 2, line_end)
-        return at if at >= 0 else line_end
+        number = bisect_left(self.closing_starts, begin)
+        return min([line_end, *self.closing_starts[number : number + 1]])
 
     def _is_attached(self, element: _Element) -> bool:
         """Whether a client wrote it directly behind the user's words, else it is quoted; or whether
@@ -442,8 +446,12 @@ class _Body:
         return None
 
     def _line_end(self, position: int) -> int:
-        end = self.text.find("\n", position, self.stop)
-        return self.stop if end < 0 else end
+        """Searched for once in each line, which may have many elements."""
+        start, end = self.line
+        if not start <= position <= end:
+            end = self.text.find("\n", position, self.stop)
+            self.line = position, self.stop if end < 0 else end
+        return self.line[1]
 
     def _flush(self) -> None:
         """Classifies the lines since the last block."""

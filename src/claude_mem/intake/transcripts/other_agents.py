@@ -367,12 +367,18 @@ class AgentTranscript(Transcript):
 
 @dataclass(slots=True)
 class OpenCodeTranscript(Transcript):
-    """The database of OpenCode, or a file of `opencode export`: sessions with their messages."""
+    """The database of OpenCode, or a file of `opencode export`: sessions with their messages.
+    Earlier versions of Gemini CLI wrote such a file, too."""
 
     def events(self, start: int = 0) -> Iterator[TranscriptEvent]:
         for session in self._sessions():
             self.lines += 1
-            yield from read_opencode(session, self.path)
+            if "projectHash" in session:
+                self.dialect = "gemini"
+                lines: list[Payload] = [session, {**session, "$set": session}]
+                yield from read_gemini(lines, self.path)
+            else:
+                yield from read_opencode(session, self.path)
 
     def _sessions(self) -> Iterator[Payload]:
         with open_regular_file(self.path) as file:

@@ -191,8 +191,10 @@ class _SessionReader:
             return
         blocks = _blocks(message.get("content"))
         if line.get("isCompactSummary"):
-            if self.prompt_id is not None:
-                summary = "\n".join(_texts(blocks))
+            summary = "\n".join(_texts(blocks))
+            if self.prompt_id is None:  # a new file goes on with the session of another one
+                yield from self._begin_turn(line, summary)
+            else:
                 yield self.event("PostCompact", line, compact_summary=summary)
             return
         if role == "assistant":
@@ -259,6 +261,10 @@ class _SessionReader:
             yield from self._begin_turn(command, str(command["text"]))
         for block in blocks:
             if isinstance(block, dict) and block.get("type") == "tool_use":
+                if (
+                    self.prompt_id is None
+                ):  # its prompt is in the session that this one was forked of
+                    yield from self._begin_turn(line, "")
                 self.calls[str(block.get("id"))] = block
         text = "\n".join(_texts(blocks)).strip()
         self.last_error = None
