@@ -27,7 +27,7 @@ _CERTAIN = re.compile(
         r"goroutine \d+ \[", r"panic: ", r"thread '[^']{0,60}' panicked", r"error\[\w+\]:",
         r"\S{1,200}\.\w{1,5}:\d+:", r"(?:[\w.$]{2,80})?(?:Error|Exception): ",
         r"npm (?:ERR!|WARN)", r"[\w.-]{1,40}@[\w.-]{1,60}:\S{0,120}[$#] ?",
-        r"commit [0-9a-f]{7,40}\b", _COMMAND,
+        r"commit [0-9a-f]{7,40}\b", r"(?:fatal|remote): ", _COMMAND,
         r"diff --git ", r"@@ -\d", r"\+\+\+ [ab/]", r"--- (?:a/|/dev)", r"index [0-9a-f]{7,}\.\.",
         r"=== RUN ", r"--- (?:FAIL|PASS|SKIP)", r"ok +\t?\S+\t", r"FAIL\t", r"> ", r">$",
         r"\|.*\|\s*$", r"[│┌└├╭╰┃■◇◆⎿⏺✓✗✔✖⠋]", r"\d+ ?[|│→]", r"\{\"", r"\[\{", r"<!DOCTYPE",
@@ -46,7 +46,7 @@ _LIKELY = re.compile(
 )  # fmt: skip
 # Two such lines are printed, one may be typed.
 _REPEATED = re.compile(
-    rf"\[?(?:{_LEVEL})\b|\[[A-Za-z][\w ]{{1,30}}\](?: |$)|[{{}}\]);,]+$|\"[\w-]+\":"
+    rf"\[?(?:{_LEVEL})\b|(?:error|warning): |\[[A-Za-z][\w ]{{1,30}}\](?: |$)|[{{}}\]);,]+$|\"[\w-]+\":"
 )
 _INSIDE = re.compile(
     r"\s\[?\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\]?\s|(?:\[[A-Z]\w{1,30}\][^\[]{0,200}){2,}"
