@@ -231,6 +231,35 @@ def test_a_session_that_earlier_versions_of_gemini_wrote_is_imported(
     assert [row["dialect"] for row in story.rows("SELECT dialect FROM sdk_sessions")] == ["gemini"]
 
 
+def test_turns_of_versions_of_codex_that_write_only_plans_as_items_are_imported(
+    story: Story, tmp_path: Path
+) -> None:
+    def line(kind: str, **fields: Any) -> dict[str, Any]:
+        payload = {"type": kind, "turn_id": "t1", **fields}
+        return {"type": "event_msg", "timestamp": "2026-11-15T18:08:10Z", "payload": payload}
+
+    changes = {"/srv/pump.py": {"type": "update", "unified_diff": "@@ -1 +1 @@\n-a\n+b\n"}}
+    call = {"server": "sea", "tool": "depth", "arguments": {"at": "pier"}}
+    lines = [
+        {"type": "session_meta", "payload": {"id": SESSION, "cwd": PROJECT_DIR}},
+        line("user_message", message=""),
+        line("item_completed", item={"type": "Plan", "id": "i1", "text": "Buy oil"}),
+        line("exec_command_end", call_id="c1", command=["/bin/zsh", "-lc", "make light"],
+             aggregated_output="lit", exit_code=0),
+        line("patch_apply_end", call_id="c2", success=True, changes=changes),
+        line("patch_apply_end", call_id="c3", success=False, changes=changes),
+        line("mcp_tool_call_end", call_id="c4", invocation=call,
+             result={"Ok": {"content": [{"type": "text", "text": "4 m"}]}}),
+        line("agent_message", message=DONE),
+    ]  # fmt: skip
+    path = tmp_path / "rollout.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in lines))
+    import_transcripts(story.store, [path], OPTIONS)
+    assert turns(story) == [("", 0, 0)]
+    tools = story.rows("SELECT tool_name FROM tool_events WHERE tool_name <> '' ORDER BY id")
+    assert [row["tool_name"] for row in tools] == ["Bash", "Edit", "mcp__sea__depth"]
+
+
 # What the rest of the program makes of them
 
 

@@ -46,7 +46,8 @@ _LIKELY = re.compile(
 )  # fmt: skip
 # Two such lines are printed, one may be typed.
 _REPEATED = re.compile(
-    rf"\[?(?:{_LEVEL})\b|(?:error|warning): |\[[A-Za-z][\w ]{{1,30}}\](?: |$)|[{{}}\]);,]+$|\"[\w-]+\":"
+    rf"\[?(?:{_LEVEL})\b|(?:error|warning): |\[[A-Za-z][\w ]{{1,30}}\](?: |$)"
+    r"|[{}\]);,]+$|\"[\w-]+\":"
 )
 _INSIDE = re.compile(
     r"\s\[?\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\]?\s|(?:\[[A-Z]\w{1,30}\][^\[]{0,200}){2,}"

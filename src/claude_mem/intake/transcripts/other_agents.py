@@ -56,21 +56,44 @@ def read_codex(lines: list[Payload], path: Path) -> Iterator[TranscriptEvent]:
     meta = mapping(lines[0].get("payload"))
     chat = Conversation(text(meta, "session_id", "id"), text(meta, "cwd"), path)
     yield from chat.start(_time(lines[0]))
-    has_items = any(mapping(line.get("payload")).get("type") == "item_completed" for line in lines)
+    # Some versions write only plans as items.
+    has_items = any(_item_of(line).get("type") == "UserMessage" for line in lines)
     turn = ""
     for line in lines:
         payload, at_ms = mapping(line.get("payload")), _time(line)
         turn = text(payload, "turn_id") or turn
-        if payload.get("type") == "item_completed":
-            item = mapping(payload.get("item")) | {MARK: line.get(MARK)}
+        if has_items:
+            item = _item_of(line) | {MARK: line.get(MARK)}
             yield from _codex_item(chat, item, turn, at_ms)
-        elif not has_items and payload.get("type") == "user_message":
+        elif payload.get("type") == "user_message":
             yield from chat.prompt(turn or f"{chat.session_id}:{at_ms}",
                                    text(payload, "message"), at_ms,
                                    had_private=line.get(MARK))  # fmt: skip
-        elif not has_items and payload.get("type") == "agent_message":
+        elif payload.get("type") == "agent_message":
             yield from chat.say(text(payload, "message"), at_ms, f"{at_ms}")
+        else:
+            yield from _codex_item(chat, _item_of_end(payload), turn, at_ms)
     yield from chat.end()
+
+
+def _item_of(line: Payload) -> Payload:
+    payload = mapping(line.get("payload"))
+    return mapping(payload.get("item")) if payload.get("type") == "item_completed" else {}
+
+
+def _item_of_end(payload: Payload) -> Payload:
+    """The item of a tool call, of which versions without items wrote the end."""
+    kind, call_id = payload.get("type"), payload.get("call_id")
+    if kind == "exec_command_end":
+        return {**payload, "type": "CommandExecution", "id": call_id}
+    if kind == "patch_apply_end" and payload.get("success"):
+        return {"type": "FileChange", "id": call_id, "changes": payload.get("changes")}
+    if kind == "mcp_tool_call_end":
+        result = mapping(payload.get("result"))
+        content = mapping(result.get("Ok")).get("content", result.get("Err"))
+        call = mapping(payload.get("invocation"))
+        return {**call, "type": "McpToolCall", "id": call_id, "result": content}
+    return {}
 
 
 def _codex_item(
