@@ -35,7 +35,8 @@ def parts(text: str) -> list[tuple[str, str]]:
         "Read the output file to retrieve the result: it has the oil level",
         "Stop hook feedback is too long", "Caveat: the messages are in German",
         "This session is being recorded", "The user has selected a lamp, and then it is dark.",
-        "Implement the following idea", "/review 12 with care", "ERROR handling is missing",
+        "Implement the following plan: light it, then dim it",
+        "/review 12 with care", "ERROR handling is missing",
         "src/lamp.py:12 is wrong", "at least the lamp works", "[optional] dim the lamp",
         "- dim it\n- [ ] light it\n1. oil", "# Plan\n\nLight it", "see @docs/lamp.md",
         "Error handling: log it", "INFO lines are too many", "看看这个灯塔的问题，" * 100,
@@ -181,6 +182,13 @@ def test_a_message_that_a_client_sends_in_place_of_a_prompt_is_not_the_users(mes
 )  # fmt: skip
 def test_a_line_that_no_agent_was_asked_is_an_aside(line: str) -> None:
     assert parse_prompt(line).sender == "aside"
+
+
+def test_a_message_of_a_client_behind_typed_words_was_pasted() -> None:
+    assert parts(f"Why do I see this?\n{TASK}\nIt is in my title.") == [
+        ("typed", "Why do I see this?"), ("pasted", TASK), ("typed", "It is in my title."),
+    ]  # fmt: skip
+    assert not parse_prompt(f"Why do I see this?\n{TASK}").has_message
 
 
 def test_words_after_a_message_of_a_client_are_typed() -> None:

@@ -116,9 +116,8 @@ _CODEX_REQUEST = re.compile(r"^## My request for Codex:[^\S\n]*\n?", re.MULTILIN
 _CODEX_CONTEXT = re.compile(r"# Context from my IDE setup|## Code review guidelines")
 _CODEX_ATTACHED = re.compile(r"# [A-Z][\w ]{2,60}:\s")
 
-# Clients send a plan that the user confirmed in these words; people announce one in others.
-_PLAN = re.compile(r"implement the following plan:", re.IGNORECASE)
 _LEAD = re.compile(r"[^\n#]{1,200}:[^\S\n]*\n\s*")
+# So a client sends a plan that the user confirmed.
 _PLAN_OF_CLIENT = "Implement the following plan:\n\n"
 _PLAN_TAIL = re.compile(
     r"^If you need specific details from before exiting plan mode", re.MULTILINE
@@ -217,7 +216,7 @@ class _Parser:
             return len(text)
         lead = _LEAD.match(text, begin)
         document = lead.end() if lead else begin
-        if _PLAN.match(text, begin) or _is_document(text, document):
+        if _is_document(text, document):
             end = _last_paragraph(text, document, len(text))
             self._add_own(document, "typed")
             self._add_own(end, "pasted")
@@ -356,7 +355,14 @@ class _Body:
         end = element.end
         if element.role == "client" and (after := _AFTER_NOTIFICATION.match(self.text, end)):
             end = min(after.end(), self.stop)
+        if element.role == "client" and self._has_words():
+            return self._take(element.start, end, "pasted")  # clients begin with their messages
         return self._take_notice(element.start, end, element.role)
+
+    def _has_words(self) -> bool:
+        return self.parser.has_own or any(
+            not _is_blank(self.text, start, end) for start, end in self.lines
+        )
 
     def _take(self, begin: int, end: int, kind: PartKind) -> bool:
         self._flush()
