@@ -12,6 +12,7 @@ import pytest
 
 from claude_mem.agents import AGENTS, CLAUDE, table
 from claude_mem.hook import other_agents
+from claude_mem.hook.private_text import MARK
 from claude_mem.intake.event_reader import EventHeader
 from claude_mem.intake.normalisers import NORMALISERS, normalise
 from claude_mem.intake.normalisers.patches import parse_patch
@@ -114,7 +115,7 @@ def test_a_command_that_ran_twice_is_two_events(story: Story) -> None:
 
 def test_a_private_prompt_of_qwen_is_not_taken_for_one_of_its_empty_ones(story: Story) -> None:
     kind, payload = agent_payloads.qwen()[1]
-    stripped = {**payload, "prompt": "", "submitted_prompt": ""}
+    stripped = {**payload, "prompt": "", "submitted_prompt": "", MARK: True}
     record(story, "qwen", [(kind, stripped), *agent_payloads.qwen()[2:3]])
     assert [row["private"] for row in story.rows("SELECT private FROM user_prompts")] == [1]
     assert story.rows("SELECT 1 FROM tool_events") == []

@@ -11,6 +11,7 @@ from claude_mem.agents import BY_NAME
 from claude_mem.intake.transcripts.import_options import ImportOptions
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.intake.transcripts.transcript import open_transcript
+from claude_mem.language.prompt import parse_prompt
 from claude_mem.worker.distil_jobs import JobRunner, TranscriptAdditions
 from tests import agent_payloads, agent_transcripts
 from tests.agent_payloads import ANSWER, FAILURE, REQUEST
@@ -55,7 +56,7 @@ def test_a_transcript_gives_the_events_of_the_session(name: str, tmp_path: Path)
         "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUse", "PostToolUseFailure",
         "Statement", "Stop", "SessionEnd",
     ]  # fmt: skip
-    assert events[1].payload["prompt"] == REQUEST
+    assert parse_prompt(str(events[1].payload["prompt"])).typed == REQUEST
     response: Any = events[2].payload["tool_response"]
     assert response["stdout"].strip() == "built"
     assert events[4].payload["error"] == f"Exit code 2\n{FAILURE}"

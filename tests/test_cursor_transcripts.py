@@ -9,6 +9,7 @@ from claude_mem.errors import BadInput
 from claude_mem.intake.transcripts.cursor_sessions import directories_called, folder_name
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.intake.transcripts.transcript import open_transcript
+from claude_mem.language.prompt import parse_prompt
 from tests import agent_payloads, agent_transcripts
 from tests.agent_payloads import ANSWER, LIGHT, REQUEST
 from tests.payloads import PROJECT_DIR
@@ -30,7 +31,7 @@ def test_a_transcript_gives_the_events_of_the_session(transcript: Path) -> None:
         "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUse", "PostToolUse",
         "Statement", "Stop", "SessionEnd",
     ]  # fmt: skip
-    assert events[1].payload["prompt"] == REQUEST
+    assert parse_prompt(str(events[1].payload["prompt"])).typed == REQUEST
     assert [event.payload["tool_name"] for event in events[2:5]] == ["Bash", "Edit", "Bash"]
     assert events[6].payload["last_assistant_message"] == ANSWER
     assert {event.payload.get("cwd", PROJECT_DIR) for event in events} == {PROJECT_DIR}

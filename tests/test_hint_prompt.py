@@ -10,7 +10,7 @@ from claude_mem.recall.hint_prompt import MAX_TYPED, typed_text
     [
         "/compact",
         "/review 12 with care",
-        "<task-notification>\n<task-id>7</task-id>\n</task-notification>\nThe buoy agent is done.",
+        "<task-notification>\n<task-id>7</task-id>\n</task-notification>",
         "<command-name>/model</command-name>",
         "[Request interrupted by user]",
         "This session is being continued from a previous conversation that ran out of context.",
@@ -45,8 +45,8 @@ Why is that?"""
     assert typed_text(prompt).split("\n") == ["The relay clicks:", "Why is that?"]
 
 
-def test_a_tag_that_is_never_closed_costs_its_line_only() -> None:
-    assert typed_text("<log>\nThe relay clicks") == "The relay clicks"
+def test_a_tag_that_is_never_closed_may_be_typed() -> None:
+    assert typed_text("<Relay> clicks\nWhy?") == "<Relay> clicks\nWhy?"
 
 
 def test_what_follows_a_fence_that_is_closed_on_its_line_is_typed() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from claude_mem.cli.show import _print_record, _session_records
-from claude_mem.intake.event_reader import split_client_message
 from claude_mem.recall.formatting import search_text, timeline_text
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, search
@@ -63,33 +62,6 @@ def report(story: Story, text: str, prompt_id: str = "n1") -> None:
 def parents(story: Story) -> dict[str, int | None]:
     rows = story.rows("SELECT prompt_id, parent_turn FROM user_prompts WHERE notice = 1")
     return {row["prompt_id"]: row["parent_turn"] for row in rows}
-
-
-# What is a notice
-
-
-@pytest.mark.parametrize(
-    "text",
-    [notification(), "<ci-monitor-event>red</ci-monitor-event>", "<task-notification>cut",
-     "<local-command-stdout>Set model</local-command-stdout>",
-     f"{notification()}\n{notification()}"],
-)  # fmt: skip
-def test_a_message_of_the_client_is_not_typed(text: str) -> None:
-    notice, typed = split_client_message(text)
-    assert notice is not None and notice.text == text and typed == ""
-
-
-@pytest.mark.parametrize(
-    "text", ["Fix it", "<div>is broken</div>", "What is a <task-notification>?", "/review it", ""]
-)
-def test_other_text_is_a_prompt(text: str) -> None:
-    assert split_client_message(text) == (None, text)
-
-
-def test_what_the_user_typed_after_a_notice_is_the_prompt() -> None:
-    notice, typed = split_client_message(f"{notification()}\nNow seal it")
-    assert notice is not None and (notice.task_id, notice.tool_use_id) == ("t9", CALL)
-    assert typed == "Now seal it"
 
 
 # Its turn

@@ -5,7 +5,7 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from claude_mem.hook.private_text import strip_private, with_plain_tags
+from claude_mem.hook.private_text import strip_and_tell, with_plain_tags
 from claude_mem.intake.transcripts import transcript
 
 PIECES = (
@@ -17,7 +17,7 @@ PIECES = (
 texts = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 
 
-def without_private(line: bytes) -> bytes:
+def without_private(line: bytes) -> tuple[bytes, bool]:
     has_escapes = line.rfind(b"\\u") >= 0 or line.rfind(b"\\U") >= 0
     return transcript._without_private(line, has_escapes)
 
@@ -31,13 +31,13 @@ def without_private(line: bytes) -> bytes:
 def test_a_line_loses_what_it_loses_otherwise(parts: list[str], ascii_only: bool) -> None:
     value = {"type": "user", "message": {"content": parts}, "toolUseResult": "".join(parts)}
     line = json.dumps(value, ensure_ascii=ascii_only).encode() + b"\n"
-    assert without_private(line) == strip_private(line)
+    assert without_private(line) == strip_and_tell(line)
 
 
 @given(texts)
 def test_a_line_that_is_not_json_does_too(text: str) -> None:
     line = text.encode()
-    assert without_private(line) == strip_private(line)
+    assert without_private(line) == strip_and_tell(line)
 
 
 def hides_private(data: bytes) -> bool:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from bench import rules as bench_rules
 
-from claude_mem.intake.normalisers.gemini import without_context
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.user_rules import LONGEST_TYPED_PROMPT, find_rules
 from tests.payloads import prompt, stop
@@ -110,12 +109,6 @@ def test_the_request_after_the_context_of_an_editor_counts() -> None:
         f"# Context from my IDE setup:\n\n## Active file: a.md\n\n## My request for Codex:\n{RULE}"
     )
     assert [rule.status for rule in find_rules(text)] == ["holds"]
-
-
-def test_files_that_a_prompt_of_gemini_names_are_not_typed() -> None:
-    content = f"--- Content from referenced files ---\nContent from @a.md:\n{RULE}\n"
-    assert without_context(f"Look at @a.md\n{content}--- End of content ---") == "Look at @a.md"
-    assert without_context(f"Look at @a.md\n{content}") == "Look at @a.md"
 
 
 def test_a_doubtful_sentence_is_a_candidate() -> None:

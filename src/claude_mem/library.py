@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 from claude_mem.config import Layout, load_settings
 from claude_mem.errors import NotFound, WorkerError
-from claude_mem.hook.private_text import strip_private
+from claude_mem.hook.private_text import strip_payload, strip_private
 from claude_mem.intake.projects import open_projects
 from claude_mem.rule_violations import Rule
 from claude_mem.server import client
@@ -114,7 +114,7 @@ class Memory:
         With `wait` it returns when the turn is distilled and can be found.
         """
         turn = {"session_id": self.session, "prompt_id": str(uuid.uuid4()), **self._place}
-        self._post("/api/sessions/init", {**turn, "prompt": request})
+        self._post("/api/sessions/init", {**turn, "prompt": request}, strip_payload)
         for tool in tools:
             use = {"tool_name": tool.name, "tool_input": dict(tool.input),
                    "tool_response": tool.output, "tool_use_id": str(uuid.uuid4())}  # fmt: skip
@@ -205,8 +205,13 @@ class Memory:
                                   f" {_DISTIL_SECONDS:.0f} s")  # fmt: skip
             time.sleep(_POLL_SECONDS)
 
-    def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        return client.request(self._layout, self._environ, path, without_private(dict(body)))
+    def _post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        strip: Callable[[bytes], bytes] = strip_private,
+    ) -> dict[str, Any]:
+        return client.request(self._layout, self._environ, path, without_private(dict(body), strip))
 
     def _get(self, path: str, **query: object) -> dict[str, Any]:
         address = f"{path}?{urlencode(query)}" if query else path
@@ -274,7 +279,7 @@ async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     return await asyncio.to_thread(function, *args, **kwargs)
 
 
-def without_private(body: dict[str, Any]) -> dict[str, Any]:
+def without_private(body: dict[str, Any], strip: Callable[[bytes], bytes]) -> dict[str, Any]:
     """As a hook does: private text does not leave this process."""
-    cleaned: dict[str, Any] = json.loads(strip_private(json.dumps(body).encode()))
+    cleaned: dict[str, Any] = json.loads(strip(json.dumps(body).encode()))
     return cleaned

@@ -26,7 +26,7 @@ from claude_agent_sdk import (
 
 from claude_mem.errors import ClaudeMemError
 from claude_mem.hook import spooling
-from claude_mem.hook.private_text import strip_private
+from claude_mem.hook.private_text import strip_payload
 from claude_mem.library import Memory
 from claude_mem.recall.fence import NOTE, fenced
 from claude_mem.rule_violations import Rule, broken_rule
@@ -142,7 +142,7 @@ class _Recorder:
     def _spool(self, event: str, payload: dict[str, Any]) -> None:
         directory = os.fsencode(self.memory.directory)
         header = spooling.header(DIALECT, event.encode(), time.time_ns(), directory)
-        spooling.put(self._data_dir, header, strip_private(json.dumps(payload).encode()))
+        spooling.put(self._data_dir, header, strip_payload(json.dumps(payload).encode()))
 
 
 @dataclass(slots=True)

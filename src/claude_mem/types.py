@@ -88,6 +88,7 @@ class Event:
     parts: tuple[RecordPart, ...] = ()  # what it adds to the record of its turn
     unstored_words: bytes = b""  # checksums of runs that the agent read and that are not stored
     is_skipped: bool = False  # of a tool that is not recorded: there is nothing but these
+    is_private: bool = False  # a prompt of which nothing but private text was there
 
     def without_raw(self, *, keeps_text: bool) -> "Event":
         """What is stored of a past event: not its detail, and no text that is too old to keep."""
@@ -340,6 +341,7 @@ class PastTurn:
 
     @property
     def is_private(self) -> bool:
+        """A prompt of which the user typed nothing is empty."""
         return self.prompt is None and not self.is_client_message
 
 

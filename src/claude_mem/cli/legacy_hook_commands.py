@@ -12,7 +12,7 @@ import uuid
 
 import click
 
-from claude_mem.hook.private_text import strip_private
+from claude_mem.hook.private_text import strip_payload
 
 _EVENTS = {
     "new": ("UserPromptSubmit", "Record a submitted prompt."),
@@ -48,7 +48,7 @@ def run_hook(event: str) -> None:
 def run_hook_on(event: str, payload: bytes) -> None:
     """The hook reads file descriptor 0, so the payload is put back there."""
     with tempfile.TemporaryFile() as stdin:
-        stdin.write(complete_payload(strip_private(payload)))
+        stdin.write(complete_payload(strip_payload(payload)))
         stdin.seek(0)
         os.dup2(stdin.fileno(), 0)
         run_hook(event)

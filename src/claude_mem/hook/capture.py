@@ -9,7 +9,7 @@ import time
 
 from claude_mem import paths
 from claude_mem.hook import spooling
-from claude_mem.hook.private_text import strip_private
+from claude_mem.hook.private_text import strip_payload
 
 CLAUDE = b"claude"
 CONTINUE = b'{"continue":true,"suppressOutput":true}'
@@ -47,7 +47,7 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
         return _plain(caller)
     project_dir = posix.environ.get(b"CLAUDE_PROJECT_DIR", b"")
     record_header = spooling.header(caller, event, time.time_ns(), project_dir)
-    clean = strip_private(payload)
+    clean = strip_payload(payload)
     if event == PRE_TOOL and dialect == caller and _is_marked(data_dir, paths.FILE_HINTS):
         # What the tool did is reported afterwards.
         has_worker = spooling.has_worker(data_dir)

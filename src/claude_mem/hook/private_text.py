@@ -23,6 +23,9 @@ NAMES = (
     b"persisted-output",
 )
 MAX_SECTIONS = 100  # in one string
+# A member of a payload from which text of the user was removed: a prompt that is empty now was
+# private, any other empty prompt is an image or has only words of the client.
+MARK = "claude_mem_private"
 
 _LONGEST_NAME = max(len(name) for name in NAMES)
 _BACKSLASH, _SLASH, _GREATER, _SPACE, _OTHER = 0x5C, 0x2F, 0x3E, 0x20, 0x7F
@@ -90,19 +93,36 @@ Tag = tuple[int, int, bytes, bool]  # start, end, name, closing
 
 def strip_private(data: bytes) -> bytes:
     """The same bytes without private sections."""
+    return strip_and_tell(data)[0]
+
+
+def strip_payload(data: bytes) -> bytes:
+    """Of a JSON object; it tells whether something of it was the user's private text."""
+    clean, had_private = strip_and_tell(data)
+    if not had_private:
+        return clean
+    head, brace, rest = clean.partition(b"{")
+    if head.strip() or not brace:
+        return clean
+    comma = b"" if rest.lstrip()[:1] == b"}" else b","
+    return b'%s{"%s":true%s%s' % (head, MARK.encode(), comma, rest)
+
+
+def strip_and_tell(data: bytes) -> tuple[bytes, bool]:
+    """Also whether something was private, and not only written by the client."""
     has_escapes = b"\\u" in data
     if has_escapes or not data.isascii():
         data = _with_visible_names(data)
     has_others = has_escapes or may_be_disguised(data)
     if not has_others and b"<" not in data and b"u003" not in data:
-        return data
+        return data, False
     lowered = data.lower()
     has_names = any(name in lowered for name in NAMES)
     if has_others and has_names:
         data = _with_plain_brackets(data, lowered)
         lowered = data.lower()
     if not has_names and b"u00" not in lowered:
-        return data
+        return data, False
     return _strip(data, lowered, is_json=_has_json_shape(data))
 
 
@@ -304,12 +324,13 @@ class _Tags:
         return min(ends, default=len(self.lowered) + 1)
 
 
-def _strip(data: bytes, lowered: bytes, is_json: bool) -> bytes:
+def _strip(data: bytes, lowered: bytes, is_json: bool) -> tuple[bytes, bool]:
     tags, nesting = _Tags(lowered, is_json), _Nesting(data)
     kept: list[bytes] = []
     done = string_end = sections = 0
+    had_private = False
     while (tag := tags.next_from(done)) is not None:
-        start, end, _, closing = tag
+        start, end, name, closing = tag
         if start >= string_end:
             string_end = tags.string_end(start)
             sections = 0
@@ -320,16 +341,19 @@ def _strip(data: bytes, lowered: bytes, is_json: bool) -> bytes:
         sections += 1
         depth = dict.fromkeys(NAMES, 0)
         done = _section_end(tags, depth, start, string_end)
+        had_private = had_private or name == NAMES[0] or depth[NAMES[0]] > 0
         if is_json and any(depth.values()):
             pieces = _strip_following(nesting, tags, depth, string_end)
             done = nesting.resume_at
+            had_private = had_private or NAMES[0] in lowered[string_end:done]
             if end == string_end + 1 and len(pieces) == 1 and any(depth.values()):
                 pieces = [data[start:done]]  # it ends in "<private" and no string follows
             kept += pieces
         elif sections > MAX_SECTIONS:
+            had_private = had_private or NAMES[0] in lowered[done:string_end]
             done = string_end
     kept.append(data[done:])
-    return b"".join(kept)
+    return b"".join(kept), had_private
 
 
 def _section_end(tags: _Tags, depth: dict[bytes, int], position: int, string_end: int) -> int:

@@ -15,8 +15,10 @@ from itertools import chain
 
 from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
+from claude_mem.hook.private_text import MARK
 from claude_mem.intake.projects import Exclusions, Projects
 from claude_mem.json_objects import limit_work, shorten_json, strings_in
+from claude_mem.language.prompt import parse_prompt, tag_content
 from claude_mem.observer.local.here_documents import here_document_of, without_here_documents
 from claude_mem.redaction import Redactor
 from claude_mem.store.clock import EARLIEST_MS
@@ -40,7 +42,7 @@ _IGNORED_FIELDS = (
     "permission_mode", "effort", "background_tasks", "session_crons", "duration_ms", "timestamp",
 )  # fmt: skip
 _NOT_DETAIL = frozenset(
-    (*_IDENTITY_FIELDS, *_TOOL_FIELDS, *_TEXT_FIELDS, *_PROMPT_FIELDS, *_IGNORED_FIELDS)
+    (*_IDENTITY_FIELDS, *_TOOL_FIELDS, *_TEXT_FIELDS, *_PROMPT_FIELDS, *_IGNORED_FIELDS, MARK)
 )
 LONGEST_ID = 200
 _READ_FIELDS = ("tool_response", "error")
@@ -154,6 +156,7 @@ class EventReader:
         parts = event_parts(kind, redacted) if self.keeps_parts else ()
         tool_name = _identifier(payload, "tool_name")
         message, prompt = self._prompt(redacted, kind)
+        is_private = kind == "UserPromptSubmit" and prompt == "" and payload.get(MARK) is True
         at_ms = payload_time(payload.get("timestamp"), header.arrived_ms)
         if tool_name in self.unobserved_tools:
             redacted = _questions(redacted) if tool_name == QUESTION_TOOL else {}
@@ -180,6 +183,7 @@ class EventReader:
             detail=self._detail(redacted),
             parts=parts,
             unstored_words=self._unstored_words(kind, redacted),
+            is_private=is_private,
         )
 
     def _unstored_words(self, kind: str, redacted: Payload) -> bytes:
@@ -200,18 +204,18 @@ class EventReader:
         return redacted
 
     def _prompt(self, payload: Payload, kind: str) -> tuple[ClientMessage | None, str | None]:
-        """What the user typed, or the message that the client sent in its place."""
+        """What the user typed and pasted, or the message that the client sent in its place."""
         name = {"UserPromptSubmit": "prompt", "Stop": "last_user_message"}.get(kind)
         if name is None:
             return None, None
-        message, typed = split_client_message(_text(payload, name) or "")
-        limit = self.field_bytes * PROMPT_LIMIT_FACTOR
-        prompt = shorten_middle(command_as_typed(typed), limit)
+        parsed = parse_prompt(_text(payload, name) or "")
+        own = parsed.own if parsed.own.strip() else ""
+        prompt = shorten_middle(own, self.field_bytes * PROMPT_LIMIT_FACTOR)
         if kind == "Stop":
-            return None, prompt if prompt.strip() else None
-        if message is not None and not typed:
-            text = shorten_middle(message.text, self.field_bytes)
-            return replace(message, text=text), None
+            return None, prompt or None
+        if parsed.sender != "user":
+            message = _client_message_of(parsed.notice)
+            return replace(message, text=shorten_middle(message.text, self.field_bytes)), None
         return None, prompt
 
     def _event_text(self, payload: Payload) -> str | None:
@@ -413,10 +417,19 @@ def _on_one_line(text: str) -> str:
 
 def _prompt(prompt: str) -> Iterator[RecordPart]:
     """The user's words, and the report of a background task that the client put before them."""
-    message, typed = split_client_message(prompt)
-    for tag in _NOTIFICATION_TAGS if message is not None else ():
-        yield from _part("report", "subagent", tag_content(message.text, tag) if message else "")
-    yield from _part("prompt", "user", typed)
+    parsed = parse_prompt(prompt)
+    if parsed.has_message:
+        for report in _reports(parsed.notice):
+            yield from _part("report", "subagent", report)
+    yield from _part("prompt", "user", parsed.own)
+
+
+def _reports(notice: str) -> list[str]:
+    """Of a task, or what a teammate, a channel or a webhook wrote."""
+    reports = [tag_content(notice, tag) for tag in _NOTIFICATION_TAGS]
+    if any(reports) or not notice.startswith("<"):
+        return reports
+    return [notice.partition(">")[2].rpartition("</")[0]]
 
 
 def _part(kind: RecordKind, speaker: Speaker, text: Json) -> Iterator[RecordPart]:
@@ -431,31 +444,12 @@ def _cut_in_middle(text: str) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half} characters cut …]\n{text[-half:]}"
 
 
-# What the client sends in place of a prompt: reports of background tasks, monitors, the output of
-# its own commands
+# What the client sends in place of a prompt: `parse_prompt` tells it
 
-_TAGS = r"(?:[a-z]{1,30}-){0,3}(?:notification|event)|local-command-[a-z]{1,20}|bash-[a-z]{1,20}"
-_CLIENT_MESSAGE = re.compile(rf"\s*<({_TAGS})>", re.IGNORECASE)
-_COMMAND = re.compile(
-    r"(?:<command-.{0,4000})?<command-name>([^<]{1,200})</command-name>", re.DOTALL
-)
+_COMMAND = re.compile(r"(?:<command-.{0,4000})?<command-name>", re.DOTALL)
 
 
-def split_client_message(prompt: str) -> tuple[ClientMessage | None, str]:
-    """The message of the client at the start, and what the user typed after it."""
-    rest, messages = prompt, ""
-    while begin := _CLIENT_MESSAGE.match(rest):
-        _, end, after = rest.partition(f"</{begin[1]}>")
-        messages += rest[: len(rest) - len(after)]
-        rest = after
-        if not end:
-            break
-    if not messages:
-        return None, prompt
-    return _identified(messages.strip()), rest.strip()
-
-
-def _identified(text: str) -> ClientMessage:
+def _client_message_of(text: str) -> ClientMessage:
     return ClientMessage(text, _identifier_in(text, "task-id"), _identifier_in(text, "tool-use-id"))
 
 
@@ -464,22 +458,9 @@ def _identifier_in(text: str, tag: str) -> str | None:
     return value if 0 < len(value) <= LONGEST_ID else None
 
 
-def tag_content(text: str, tag: str) -> str:
-    """Of the first such tag, up to its end or the end of the text; empty without it."""
-    return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
-
-
 def is_command(text: str) -> bool:
+    """A slash command that the client wrapped in tags."""
     return _COMMAND.match(text) is not None
-
-
-def command_as_typed(text: str) -> str:
-    """A slash command that the client wrapped in tags: "/name arguments"; else the text itself."""
-    command = _COMMAND.match(text)
-    if command is None:
-        return text
-    name = command[1].strip().removeprefix("/")
-    return f"/{name} {tag_content(text, 'command-args').strip()}".strip()
 
 
 # Messages

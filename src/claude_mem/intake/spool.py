@@ -20,7 +20,7 @@ from claude_mem.config import CaptureSettings, Layout
 from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
-from claude_mem.hook.private_text import strip_private
+from claude_mem.hook.private_text import strip_payload
 from claude_mem.hook.spooling import FORMAT, MAGIC, MAX_RECORD, SUFFIX
 from claude_mem.intake import rejected_events, undeletable
 from claude_mem.intake.crash_mark import CrashMark
@@ -102,7 +102,7 @@ def parse(data: bytes) -> SpooledEvent:
         is_short=len(payload) <= SHORT_PAYLOAD and dialect not in NORMALISERS,
     )
     # The hook has stripped it already; whatever wrote this file, nothing private goes on.
-    return SpooledEvent(header, version, strip_private(payload))
+    return SpooledEvent(header, version, strip_payload(payload))
 
 
 def _unescape(text: str) -> str:

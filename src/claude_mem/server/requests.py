@@ -1,13 +1,13 @@
 """Request bodies and parameters, validated; a `BadInput` names the field that is wrong."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from starlette.requests import Request
 
 from claude_mem import params
 from claude_mem.errors import BadInput
-from claude_mem.hook.private_text import strip_private
+from claude_mem.hook.private_text import strip_payload, strip_private
 from claude_mem.json_objects import parse_object
 from claude_mem.store.listing import Page
 from claude_mem.types import Json
@@ -30,14 +30,23 @@ async def read_body(request: Request) -> bytes:
 
 async def read_object(request: Request) -> dict[str, Json]:
     """The JSON object of the body, without private text; empty if there is no body."""
+    return await _read_object(request, strip_private)
+
+
+async def read_payload(request: Request) -> dict[str, Json]:
+    """The same of an event, with a mark if some of it was private."""
+    return await _read_object(request, strip_payload)
+
+
+async def _read_object(request: Request, strip: Callable[[bytes], bytes]) -> dict[str, Json]:
     data = await read_body(request)
     if len(data) > _LARGE_BODY:  # must not keep other requests waiting
-        return await asyncio.to_thread(_parse_object, data)
-    return _parse_object(data)
+        return await asyncio.to_thread(_parse_object, data, strip)
+    return _parse_object(data, strip)
 
 
-def _parse_object(data: bytes) -> dict[str, Json]:
-    data = strip_private(data)
+def _parse_object(data: bytes, strip: Callable[[bytes], bytes]) -> dict[str, Json]:
+    data = strip(data)
     if not data.strip():
         return {}
     try:

@@ -9,10 +9,11 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.config.pausing import current_pause
+from claude_mem.hook.private_text import MARK
 from claude_mem.intake.event_reader import EventHeader, with_prompt_number
 from claude_mem.intake.normalisers.editors import tool_payloads
 from claude_mem.intake.transcripts.transcript import is_within
-from claude_mem.server.requests import MAX_ID, read_object, required_text, text_of
+from claude_mem.server.requests import MAX_ID, read_payload, required_text, text_of
 from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turns import Recorded
 from claude_mem.types import SESSION_START, Event, Json, Project
@@ -34,7 +35,7 @@ async def by_database_id(request: Request) -> JSONResponse:
     """POST /sessions/{id}/init | observations | summarize"""
     worker: Worker = request.app.state.worker
     session = worker.store.session(_database_id(request))
-    body = await read_object(request)
+    body = await read_payload(request)
     body["session_id"] = session["content_session_id"]
     body.setdefault("cwd", session["project_dir"])
     return await _accept(worker, _action(request), body, _project_of(session))
@@ -43,7 +44,7 @@ async def by_database_id(request: Request) -> JSONResponse:
 async def by_content_id(request: Request) -> JSONResponse:
     """POST /api/sessions/init | observations | summarize | complete, also without /api"""
     worker: Worker = request.app.state.worker
-    body = await read_object(request)
+    body = await read_payload(request)
     session_id = required_text(body, *_SESSION)
     body["session_id"] = session_id
     project = worker.store.named_session_project(session_id)
@@ -131,12 +132,13 @@ def _payload(action: str, body: dict[str, Json]) -> dict[str, Json]:
     """The body with the field names of Claude Code's hooks."""
     names = (
         "session_id", "cwd", "transcript_path", "tool_use_id", "agent_id", "reason", "timestamp",
+        MARK,
     )  # fmt: skip
     payload = {name: body[name] for name in names if name in body}
     payload["prompt_id"] = text_of(body, "prompt_id", "promptId")
     if action == "init":
         prompt = text_of(body, "prompt", "userPrompt", "user_prompt")
-        # Without one, only the session begins. An empty one was private as a whole.
+        # Without one, only the session begins.
         payload |= {"source": "startup"} if prompt is None else {"prompt": prompt}
     elif action == "observations":
         payload["tool_name"] = required_text(body, "tool_name", "toolName")

@@ -139,7 +139,7 @@ def remembered_counts(connection: sqlite3.Connection) -> RememberedCounts:
 
 
 _UNLISTED_SESSION = "prompt_counter = 0"  # as in list_sessions
-_WITHOUT_TEXT = "private OR prompt_text IS NULL"
+_WITHOUT_TEXT = "private OR coalesce(prompt_text, '') = ''"
 # SQLite counts a table by its pages, but a condition by reading every row.
 UNCOUNTED_ROWS = (
     f"CREATE INDEX unlisted_sessions ON sdk_sessions(id) WHERE {_UNLISTED_SESSION}",

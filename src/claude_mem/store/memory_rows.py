@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from claude_mem.language.prompt import parse_prompt
 from claude_mem.store.outside_words import IS_OUTSIDE
 from claude_mem.store.projects import DISPLAY_NAME_SQL
 from claude_mem.store.stored_json import parse_stored
@@ -79,7 +80,7 @@ SELECTS = {
     "observations": OBSERVATIONS,
     "titles": _TITLES,
     "summaries": _SUMMARIES,
-    "prompts": f"{_PROMPTS} WHERE m.private = 0 AND m.prompt_text IS NOT NULL",
+    "prompts": f"{_PROMPTS} WHERE m.private = 0 AND m.prompt_text <> ''",
 }
 
 
@@ -139,7 +140,7 @@ def pinned(connection: sqlite3.Connection, project_id: int) -> list[JsonRow]:
         " m.created_at, m.created_at_epoch, m.changed_by, m.outside"
         " FROM user_prompts m INDEXED BY pinned_user_prompts WHERE m.project_id = ?1"
         " AND m.pinned <> 0 AND m.wrong = 0"
-        " AND m.private = 0 AND m.prompt_text IS NOT NULL ORDER BY 5 DESC, 1",
+        " AND m.private = 0 AND m.prompt_text <> '' ORDER BY 5 DESC, 1",
         (project_id,),
     )
     return [as_json_row(row) for row in rows]
@@ -216,7 +217,8 @@ def short_prompts(
         " ORDER BY t.created_at_epoch DESC, t.id DESC LIMIT ?",
         (project_id, without_session, _SHORTEST, _LONGEST, _LATEST_PROMPTS),
     )
-    return [ShortPrompt(session, text) for session, text in rows]
+    typed = ((session, parse_prompt(text).typed) for session, text in rows)
+    return [ShortPrompt(session, text) for session, text in typed if len(text) >= _SHORTEST]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from claude_mem.store.migration_steps import (
     client_messages,
     edits,
     facts,
+    lines_of_notifications,
     previous_rows,
     summary_sentences,
 )
@@ -553,6 +554,16 @@ def _add_project_checkouts(connection: sqlite3.Connection) -> None:
 
 
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
+
+
+def _allow_empty_prompts(connection: sqlite3.Connection) -> None:
+    """A prompt without typed words is empty, and has no text to show. What a client wrote behind
+    a notification is no prompt."""
+    connection.execute("DROP INDEX prompts_without_text")
+    connection.execute(listing.UNCOUNTED_ROWS[1])
+    lines_of_notifications.convert_prompts(connection)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
     ("0002_imports", _add_imports),
@@ -586,6 +597,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0043_outside_turns", _add_outside_turns),
     ("0044_unstored_words", _add_unstored_words),
     ("0045_project_checkouts", _add_project_checkouts),
+    ("0046_empty_prompts", _allow_empty_prompts),
 )
 
 

@@ -238,7 +238,7 @@ def add_from_transcript(
 def _with_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) -> sqlite3.Row:
     is_missing = turn["prompt_text"] is None and not turn["notice"]
     if is_missing and event.client_message is None:
-        fill_in_prompt(connection, turn, event.prompt or "")
+        fill_in_prompt(connection, turn, None if event.is_private else event.prompt or "")
     return get_turn(connection, turn["id"])
 
 
@@ -329,7 +329,7 @@ def _prompt_turn(connection: sqlite3.Connection, session: sqlite3.Row, event: Ev
         return _create_turn(connection, session, event, event.prompt_id)
     if turn["prompt_text"] is None and not is_blocked(turn) and not turn["notice"]:
         if event.client_message is None:
-            fill_in_prompt(connection, turn, prompt)
+            fill_in_prompt(connection, turn, None if event.is_private else prompt)
         else:
             _fill_in_message(connection, turn, event.client_message)
         return get_turn(connection, turn["id"])
@@ -350,8 +350,7 @@ def _turn_of_numbered_prompt(
     turn = _numbered_turn(connection, session_id, event.prompt_number or 0)
     if turn is None or turn["notice"]:
         return None
-    is_private = not (event.prompt or "").strip()
-    is_same = is_private if turn["private"] else turn["prompt_text"] in (None, event.prompt)
+    is_same = event.is_private if turn["private"] else turn["prompt_text"] in (None, event.prompt)
     return turn if is_same else None
 
 
@@ -360,8 +359,7 @@ def _create_turn(
 ) -> sqlite3.Row:
     number = _next_number(connection, session, event.prompt_number)
     is_prompt = event.kind == PROMPT
-    is_private = is_prompt and event.client_message is None and not (event.prompt or "").strip()
-    text = event.prompt if is_prompt and not is_private else None
+    text = event.prompt if is_prompt and not event.is_private else None
     parent = None
     if event.client_message is not None:
         parent = find_parent(connection, int(session["id"]), number, event.client_message)
@@ -372,7 +370,7 @@ def _create_turn(
         number=number,
         created_ms=event.arrived_ms,
         prompt=text,
-        is_private=is_private,
+        is_private=event.is_private,
         is_client_message=event.client_message is not None,
         parent_turn=parent,
     )
@@ -407,13 +405,14 @@ def _set_first_prompt(connection: sqlite3.Connection, session_id: int, text: str
     )
 
 
-def fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: str) -> None:
-    """Adds the prompt to a turn whose events came first; deletes them if it is private."""
-    if prompt.strip():
+def fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: str | None) -> None:
+    """Adds the prompt to a turn whose events came first; deletes them if it is private (None)."""
+    if prompt is not None:
         connection.execute(
             "UPDATE user_prompts SET prompt_text = ? WHERE id = ?", (prompt, turn["id"])
         )
-        _set_first_prompt(connection, turn["session_id"], prompt)
+        if prompt:
+            _set_first_prompt(connection, turn["session_id"], prompt)
         return
     connection.execute("UPDATE user_prompts SET private = 1 WHERE id = ?", (turn["id"],))
     for table in (

@@ -226,7 +226,7 @@ _SELECTS = {
     " JOIN user_prompts t ON t.id = m.turn_id" + _FROM,
     "summary": "SELECT m.*, s.id AS session_id FROM session_summaries m"
     " JOIN user_prompts t ON t.id = m.turn_id" + _FROM,
-    "prompt": "SELECT * FROM user_prompts WHERE private = 0 AND prompt_text IS NOT NULL"
+    "prompt": "SELECT * FROM user_prompts WHERE private = 0 AND prompt_text <> ''"
     " AND id IN (SELECT value FROM json_each(?))",
 }
 

@@ -7,6 +7,7 @@ as Qwen's empty prompts, or several, such as a patch of several files.
 from collections.abc import Callable
 from dataclasses import replace
 
+from claude_mem.hook.private_text import MARK
 from claude_mem.intake.event_reader import EventHeader
 from claude_mem.intake.normalisers import (
     codex,
@@ -44,5 +45,7 @@ def normalise(header: EventHeader, payload: Payload) -> list[tuple[EventHeader, 
         cwd = event.payload.get("cwd")
         # CLAUDE_PROJECT_DIR may be inherited from an agent that started this one.
         directory = cwd if isinstance(cwd, str) and cwd else header.project_dir
-        events.append((replace(header, kind=event.kind, project_dir=directory), event.payload))
+        marked = {MARK: payload[MARK]} if MARK in payload else {}
+        header_of_event = replace(header, kind=event.kind, project_dir=directory)
+        events.append((header_of_event, {**event.payload, **marked}))
     return events

@@ -21,10 +21,6 @@ from claude_mem.intake.normalisers.payloads import (
 from claude_mem.intake.normalisers.tools import tool_events
 
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?(?:</hook_context>|\Z)\s*", re.DOTALL)
-# Of files that the prompt names with "@".
-_REFERENCED = re.compile(
-    r"-{3} Content from referenced files -{3}.*?(?:\n-{3} End of content -{3}|\Z)", re.DOTALL
-)
 _UNTRUSTED = re.compile(r"</?untrusted_context>\n?")
 _OUTPUT = re.compile(r"(?:^|\n)Output: (.*?)(?=\n(?:Error|Exit Code|Signal|Process Group PGID"
                      r"|Background PIDs): |\Z)", re.DOTALL)  # fmt: skip
@@ -40,7 +36,7 @@ def normalise(kind: str, payload: Payload) -> list[Normalised]:
         reason=payload.get("reason"),
     )
     if kind == PROMPT:
-        return [Normalised(kind, {**common, "prompt": without_context(text(payload, "prompt"))})]
+        return [Normalised(kind, {**common, "prompt": text(payload, "prompt")})]
     if kind == STOP:
         last = text(payload, "prompt_response")
         return [Normalised(kind, {**common, "last_assistant_message": last})]
@@ -60,9 +56,9 @@ def normalise(kind: str, payload: Payload) -> list[Normalised]:
     )
 
 
-def without_context(prompt: str) -> str:
-    """What the user typed."""
-    return _REFERENCED.sub("", _HOOK_CONTEXT.sub("", prompt)).strip()
+def without_context(output: str) -> str:
+    """What a tool printed, without the context that hooks gave for it."""
+    return _HOOK_CONTEXT.sub("", output).strip()
 
 
 def output_of(response: Payload) -> str:

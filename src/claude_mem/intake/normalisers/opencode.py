@@ -10,6 +10,7 @@ from claude_mem.intake.normalisers.payloads import (
     mapping,
     plain_text,
     text,
+    texts_of,
     time_of,
 )
 from claude_mem.intake.normalisers.tools import tool_events
@@ -28,7 +29,7 @@ def normalise(kind: str, payload: Payload) -> list[Normalised]:
         uuid=payload.get("part_id"),
     )
     if kind == PROMPT:
-        return [Normalised(kind, {**common, "prompt": plain_text(payload.get("parts"))})]
+        return [Normalised(kind, {**common, "prompt": texts_of(payload.get("parts"))})]
     if kind not in (TOOL, TOOL_FAILURE):
         return [Normalised(kind, common)]
     state = mapping(payload.get("state"))

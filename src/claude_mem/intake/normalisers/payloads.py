@@ -51,6 +51,13 @@ def made_up_id(session_id: Json, name: str, tool_input: Json, at: Json) -> str:
     return f"call-{digest}"
 
 
+def texts_of(parts: Json) -> str:
+    """The texts of a prompt, without images and files."""
+    if not isinstance(parts, list):
+        return parts if isinstance(parts, str) else ""
+    return "\n".join(filter(None, (text(mapping(part), "text") for part in parts)))
+
+
 def plain_text(value: Json) -> str:
     """Of a text, a list of parts with texts, or any other JSON."""
     if isinstance(value, str):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from claude_mem.hook.private_text import MARK
 from claude_mem.intake.normalisers.tools import tool_events
 from claude_mem.intake.transcripts.transcript import Payload, TranscriptEvent
 from claude_mem.types import STATEMENT, Json
@@ -25,10 +26,13 @@ class Conversation:
         self.at_ms = at_ms
         yield self._event("SessionStart", source="startup")
 
-    def prompt(self, prompt_id: str, text: str, at_ms: int | None) -> Iterator[TranscriptEvent]:
+    def prompt(
+        self, prompt_id: str, text: str, at_ms: int | None, *, had_private: Json = False
+    ) -> Iterator[TranscriptEvent]:
         yield from self._end_turn()
         self.prompt_id, self.at_ms = prompt_id, at_ms or self.at_ms
-        yield self._event("UserPromptSubmit", prompt=text)
+        mark: Payload = {MARK: True} if had_private else {}
+        yield self._event("UserPromptSubmit", prompt=text, **mark)
 
     def say(self, text: str, at_ms: int | None, uuid: str) -> Iterator[TranscriptEvent]:
         self.at_ms = at_ms or self.at_ms

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from claude_mem.errors import BadInput
+from claude_mem.hook.private_text import MARK
 from claude_mem.intake.normalisers.payloads import first, mapping, plain_text, text
 from claude_mem.intake.transcripts.agent_conversation import Conversation
 from claude_mem.intake.transcripts.transcript import Payload, TranscriptEvent
 from claude_mem.store.turns import counted_prompt_id
 from claude_mem.types import Json
 
-_QUERY, _QUERY_END = "<user_query>", "</user_query>"
 _OTHER_CHARACTERS = re.compile(r"[^a-zA-Z0-9]+")
 _PATH_FIELDS = ("path", "file_path", "target_file", "working_directory", "cwd", "target_directory")
 _MOST_DIRECTORIES = 2000  # that are listed to resolve a name
@@ -29,20 +29,21 @@ def is_message(line: Payload) -> bool:
 
 
 def read_cursor(lines: list[Payload], path: Path) -> Iterator[TranscriptEvent]:
-    messages = [(line.get("role"), _parts(line)) for line in lines if is_message(line)]
+    messages = [(line, _parts(line)) for line in lines if is_message(line)]
     directory = _directory(path, [part for _, parts in messages for part in parts])
     chat = Conversation(path.stem, directory, path)
     yield from chat.start(path.stat().st_mtime_ns // 1_000_000)
     prompts = 0
-    for number, (role, parts) in enumerate(messages):
+    for number, (line, parts) in enumerate(messages):
         texts = [text(part, "text") for part in parts if part.get("type") == "text"]
-        if role == "assistant":
+        if line.get("role") == "assistant":
             yield from chat.say("\n".join(texts), None, f"{chat.session_id}:{number}")
             yield from _tools(chat, parts, number)
-        elif texts:  # of a private prompt it is empty
+        elif parts:
             prompts += 1
             prompt_id = counted_prompt_id(chat.session_id, prompts)
-            yield from chat.prompt(prompt_id, _typed("\n".join(texts)), None)
+            yield from chat.prompt(prompt_id, "\n".join(texts), None,
+                                   had_private=line.get(MARK))  # fmt: skip
     yield from chat.end()
 
 
@@ -59,13 +60,6 @@ def _parts(line: Payload) -> list[Payload]:
     if isinstance(content, list):
         return [mapping(part) for part in content]
     return [{"type": "text", "text": plain_text(content)}]
-
-
-def _typed(message: str) -> str:
-    """What the user typed, without the files, rules and times that Cursor adds."""
-    parts = message.split(_QUERY)[1:]
-    queries = [part.partition(_QUERY_END)[0].strip() for part in parts if _QUERY_END in part]
-    return "\n".join(queries) if queries else message.strip()
 
 
 def _directory(path: Path, parts: list[Payload]) -> str:

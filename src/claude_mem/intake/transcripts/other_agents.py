@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.hook.private_text import strip_private
+from claude_mem.hook.private_text import MARK, strip_payload
 from claude_mem.intake.event_reader import milliseconds
 from claude_mem.intake.normalisers.copilot import without_mark
 from claude_mem.intake.normalisers.gemini import output_of, without_context
-from claude_mem.intake.normalisers.payloads import first, mapping, plain_text, text
+from claude_mem.intake.normalisers.payloads import first, mapping, plain_text, text, texts_of
 from claude_mem.intake.transcripts.agent_conversation import Conversation
 from claude_mem.intake.transcripts.cursor_sessions import is_message, read_cursor
 from claude_mem.intake.transcripts.transcript import (
@@ -56,19 +56,44 @@ def read_codex(lines: list[Payload], path: Path) -> Iterator[TranscriptEvent]:
     meta = mapping(lines[0].get("payload"))
     chat = Conversation(text(meta, "session_id", "id"), text(meta, "cwd"), path)
     yield from chat.start(_time(lines[0]))
-    has_items = any(mapping(line.get("payload")).get("type") == "item_completed" for line in lines)
+    # Some versions write only plans as items.
+    has_items = any(_item_of(line).get("type") == "UserMessage" for line in lines)
     turn = ""
     for line in lines:
         payload, at_ms = mapping(line.get("payload")), _time(line)
         turn = text(payload, "turn_id") or turn
-        if payload.get("type") == "item_completed":
-            yield from _codex_item(chat, mapping(payload.get("item")), turn, at_ms)
-        elif not has_items and payload.get("type") == "user_message":
+        if has_items:
+            item = _item_of(line) | {MARK: line.get(MARK)}
+            yield from _codex_item(chat, item, turn, at_ms)
+        elif payload.get("type") == "user_message":
             yield from chat.prompt(turn or f"{chat.session_id}:{at_ms}",
-                                   text(payload, "message"), at_ms)  # fmt: skip
-        elif not has_items and payload.get("type") == "agent_message":
+                                   text(payload, "message"), at_ms,
+                                   had_private=line.get(MARK))  # fmt: skip
+        elif payload.get("type") == "agent_message":
             yield from chat.say(text(payload, "message"), at_ms, f"{at_ms}")
+        else:
+            yield from _codex_item(chat, _item_of_end(payload), turn, at_ms)
     yield from chat.end()
+
+
+def _item_of(line: Payload) -> Payload:
+    payload = mapping(line.get("payload"))
+    return mapping(payload.get("item")) if payload.get("type") == "item_completed" else {}
+
+
+def _item_of_end(payload: Payload) -> Payload:
+    """The item of a tool call, of which versions without items wrote the end."""
+    kind, call_id = payload.get("type"), payload.get("call_id")
+    if kind == "exec_command_end":
+        return {**payload, "type": "CommandExecution", "id": call_id}
+    if kind == "patch_apply_end" and payload.get("success"):
+        return {"type": "FileChange", "id": call_id, "changes": payload.get("changes")}
+    if kind == "mcp_tool_call_end":
+        result = mapping(payload.get("result"))
+        content = mapping(result.get("Ok")).get("content", result.get("Err"))
+        call = mapping(payload.get("invocation"))
+        return {**call, "type": "McpToolCall", "id": call_id, "result": content}
+    return {}
 
 
 def _codex_item(
@@ -76,7 +101,8 @@ def _codex_item(
 ) -> Iterator[TranscriptEvent]:
     kind, call_id = item.get("type"), text(item, "id")
     if kind == "UserMessage":
-        yield from chat.prompt(turn, plain_text(item.get("content")), at_ms)
+        typed = texts_of(item.get("content"))
+        yield from chat.prompt(turn, typed, at_ms, had_private=item.get(MARK))
     elif kind == "AgentMessage":
         yield from chat.say(plain_text(item.get("content")), at_ms, call_id)
     elif kind == "CommandExecution":
@@ -125,7 +151,8 @@ def read_copilot(lines: list[Payload], path: Path) -> Iterator[TranscriptEvent]:
     for line in lines:
         data, at_ms, kind = mapping(line.get("data")), _time(line), line.get("type")
         if kind == "user.message":
-            yield from chat.prompt(text(data, "messageId"), text(data, "content"), at_ms)
+            yield from chat.prompt(text(data, "messageId"), text(data, "content"), at_ms,
+                                   had_private=line.get(MARK))  # fmt: skip
         elif kind == "assistant.message":
             yield from chat.say(text(data, "content"), at_ms, text(data, "messageId"))
         elif kind == "tool.execution_start":
@@ -163,7 +190,9 @@ def read_gemini(lines: list[Payload], path: Path) -> Iterator[TranscriptEvent]:
         rows = updated if isinstance(updated, list) else [line]
         for row in rows:
             if isinstance(row, dict) and isinstance(row.get("id"), str):
-                messages[str(row["id"])] = row
+                identity = str(row["id"])
+                had_private = MARK in line or MARK in messages.get(identity, {})
+                messages[identity] = row | {MARK: True} if had_private else row
     chat = Conversation(text(lines[0], "sessionId"), _gemini_cwd(messages, path), path)
     yield from chat.start(milliseconds(lines[0].get("startTime")))
     for identity, row in messages.items():
@@ -171,7 +200,7 @@ def read_gemini(lines: list[Payload], path: Path) -> Iterator[TranscriptEvent]:
         if row.get("type") == "user":
             typed = _gemini_prompt(row.get("content"))
             if typed is not None:
-                yield from chat.prompt(identity, typed, at_ms)
+                yield from chat.prompt(identity, typed, at_ms, had_private=row.get(MARK))
         elif row.get("type") == "gemini":
             yield from chat.say(plain_text(row.get("content")), at_ms, identity)
             calls = row.get("toolCalls")
@@ -195,11 +224,13 @@ def _gemini_cwd(messages: dict[str, Payload], path: Path) -> str:
 def _gemini_prompt(content: Json) -> str | None:
     """What the user typed; None for results of tools and for the client's own message."""
     parts = content if isinstance(content, list) else [{"text": content}]
-    texts = [part["text"] for part in parts if isinstance(part, dict) and "text" in part]
-    whole = "\n".join(part for part in texts if isinstance(part, str))
-    if not texts or whole.startswith("<session_context>"):
+    objects = [part for part in parts if isinstance(part, dict)]
+    if not objects or any("functionResponse" in part for part in objects):
         return None
-    return without_context(whole)
+    whole = "\n".join(text(part, "text") for part in objects if "text" in part)
+    if whole.startswith("<session_context>"):
+        return None
+    return whole
 
 
 def _gemini_tool(chat: Conversation, call: Payload, at_ms: int | None) -> Iterator[TranscriptEvent]:
@@ -230,7 +261,8 @@ def read_qwen(lines: list[Payload], path: Path) -> Iterator[TranscriptEvent]:
         if kind == "user" and line.get("provenance", "real_user") == "real_user":
             typed = text(mapping(line.get("systemPayload")), "displayText")
             prompt = typed or _qwen_text(parts[:1])
-            yield from chat.prompt(_qwen_prompt_id(lines[number:]) or uuid, prompt, at_ms)
+            yield from chat.prompt(_qwen_prompt_id(lines[number:]) or uuid, prompt, at_ms,
+                                   had_private=line.get(MARK))  # fmt: skip
         elif kind == "assistant":
             yield from chat.say(_qwen_text(parts), at_ms, uuid)
             for part in parts:
@@ -299,7 +331,9 @@ def read_opencode(session: Payload, path: Path) -> Iterator[TranscriptEvent]:
         if message.get("role") == "user":
             typed = [text(p, "text") for p in inner if p.get("type") == "text"
                      and not p.get("synthetic")]  # fmt: skip
-            yield from chat.prompt(text(message, "id"), "\n".join(typed), at_ms)
+            had_private = _had_private(session, row, message, *inner)
+            yield from chat.prompt(text(message, "id"), "\n".join(typed), at_ms,
+                                   had_private=had_private)  # fmt: skip
             continue
         for part in inner:
             if part.get("type") == "text":
@@ -307,6 +341,11 @@ def read_opencode(session: Payload, path: Path) -> Iterator[TranscriptEvent]:
             elif part.get("type") == "tool":
                 yield from _tool(chat, part, at_ms)
     yield from chat.end()
+
+
+def _had_private(*objects: Payload) -> bool:
+    """An export is one object: if some of it was private, any empty prompt may have been."""
+    return any(MARK in item for item in objects)
 
 
 def _tool(chat: Conversation, part: Payload, at_ms: int | None) -> Iterator[TranscriptEvent]:
@@ -351,18 +390,24 @@ class AgentTranscript(Transcript):
 
 @dataclass(slots=True)
 class OpenCodeTranscript(Transcript):
-    """The database of OpenCode, or a file of `opencode export`: sessions with their messages."""
+    """The database of OpenCode, or a file of `opencode export`: sessions with their messages.
+    Earlier versions of Gemini CLI wrote such a file, too."""
 
     def events(self, start: int = 0) -> Iterator[TranscriptEvent]:
         for session in self._sessions():
             self.lines += 1
-            yield from read_opencode(session, self.path)
+            if "projectHash" in session:
+                self.dialect = "gemini"
+                lines: list[Payload] = [session, {**session, "$set": session}]
+                yield from read_gemini(lines, self.path)
+            else:
+                yield from read_opencode(session, self.path)
 
     def _sessions(self) -> Iterator[Payload]:
         with open_regular_file(self.path) as file:
             head = file.read(len(_SQLITE))
             if head != _SQLITE:
-                yield parse_object(strip_private(head + file.read(_LARGEST_EXPORT)))
+                yield parse_object(strip_payload(head + file.read(_LARGEST_EXPORT)))
                 return
         try:
             yield from _stored_sessions(self.path)
@@ -411,4 +456,4 @@ def _messages(copy: sqlite3.Connection, session_id: str) -> Iterator[Payload]:
 
 
 def _with_id(identity: str, data: str) -> Payload:
-    return {**parse_object(strip_private(data.encode("utf-8", "replace"))), "id": identity}
+    return {**parse_object(strip_payload(data.encode("utf-8", "replace"))), "id": identity}

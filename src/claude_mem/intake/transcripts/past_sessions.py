@@ -211,10 +211,7 @@ class _Session:
     @property
     def is_private(self) -> bool:
         """Whether the whole prompt of the open turn was private: then the turn is, too."""
-        first = self.events[0] if self.events else None
-        return (
-            first is not None and first.client_message is None and not (first.prompt or "").strip()
-        )
+        return bool(self.events) and self.events[0].is_private
 
     def add_words(self, skipped: Event | None) -> None:
         """Of an event that is not stored, to the one before it."""
@@ -232,18 +229,19 @@ class _Session:
         started_ms = events[0].arrived_ms
         self.prompt_ids.append(prompt_id)
         message = events[0].client_message
-        if message is None and not prompt.strip():
+        if events[0].is_private:
             self.turns.append(PastTurn(prompt_id, None, self.number, started_ms))
             return
         parent = self.tasks.parent_of(message) if message is not None else None
         self.tasks.add(prompt_id, events)
-        distillate = self._distil(prompt_id, prompt or None, events) if self.distils else None
+        own = prompt if message is None else None
+        distillate = self._distil(prompt_id, own, events) if self.distils else None
         self.user_prompt = self.user_prompt or prompt or None
         keeps_raw = events[-1].arrived_ms >= self.keep_raw_since
         self.turns.append(
             PastTurn(
                 prompt_id=prompt_id,
-                prompt=prompt or None,
+                prompt=own,
                 number=self.number,
                 started_ms=started_ms,
                 events=tuple(events),

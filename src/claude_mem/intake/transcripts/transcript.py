@@ -19,13 +19,16 @@ from typing import BinaryIO
 
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import (
+    MARK,
     NAMES,
     may_be_disguised,
+    strip_and_tell,
     strip_private,
     with_plain_tags,
 )
-from claude_mem.intake.event_reader import command_as_typed, is_command, milliseconds
+from claude_mem.intake.event_reader import is_command, milliseconds
 from claude_mem.json_objects import replace_surrogates
+from claude_mem.language.prompt import parse_prompt
 from claude_mem.redaction import Redactor
 from claude_mem.store.turns import MAIN_BRANCHES
 from claude_mem.text import one_line, shorten
@@ -48,13 +51,6 @@ CLAUDE = "claude"
 LONGEST_LINE = 64 * 1024 * 1024
 LONGEST_HEAD = 4 * 1024 * 1024  # the first line of Codex holds its instructions
 BUFFER = 1024 * 1024
-# User messages that the client writes itself.
-_NOT_A_PROMPT = re.compile(
-    r"<local-command-|<bash-(?:input|stdout|stderr)>|<user-memory-input>"
-    r"|\[Request interrupted by user|Caveat: The messages below"
-    r"|(?:Stop|PreToolUse|PostToolUse|UserPromptSubmit)[\w: ]* hook (?:feedback|output|blocking)",
-    re.IGNORECASE,
-)
 _COMMAND_OUTPUT = "<local-command-stdout>"
 # Results of calls that were refused or never ran: no hook reports them.
 _NEVER_RAN = re.compile(
@@ -124,7 +120,8 @@ class Transcript:
         if not is_known and line.lstrip()[:1] == b"{":
             return  # progress, snapshots: not part of the conversation
         has_escapes = _ESCAPE.search(line) is not None
-        text = _without_private(line, has_escapes).decode("utf-8", "replace")
+        clean, had_private = _without_private(line, has_escapes)
+        text = clean.decode("utf-8", "replace")
         position = _skip_separators(text, 0)
         while position < len(text):
             try:
@@ -135,7 +132,7 @@ class Transcript:
                 self.unreadable += 1
                 return
             if isinstance(value, dict):
-                yield value
+                yield value | {MARK: True} if had_private else value
             else:
                 self.unreadable += 1
             position = _skip_separators(text, end)
@@ -191,8 +188,10 @@ class _SessionReader:
             return
         blocks = _blocks(message.get("content"))
         if line.get("isCompactSummary"):
-            if self.prompt_id is not None:
-                summary = "\n".join(_texts(blocks))
+            summary = "\n".join(_texts(blocks))
+            if self.prompt_id is None:  # a new file goes on with the session of another one
+                yield from self._begin_turn(line, summary)
+            else:
                 yield self.event("PostCompact", line, compact_summary=summary)
             return
         if role == "assistant":
@@ -211,7 +210,7 @@ class _SessionReader:
         if text:
             yield from self._read_user_text(line, text)
         elif _is_user_input(blocks) and self._is_new_prompt(line):
-            yield from self._begin_turn(line, "")  # the whole prompt was private
+            yield from self._begin_turn(line, "")  # private, images, or the client's words
         yield from self._read_tool_results(line, blocks)
 
     def _is_new_prompt(self, line: Payload) -> bool:
@@ -219,8 +218,8 @@ class _SessionReader:
 
     def _read_user_text(self, line: Payload, text: str) -> Iterator[TranscriptEvent]:
         if is_command(text):
-            self.pending_command = {**line, "text": command_as_typed(text)}
-        elif _NOT_A_PROMPT.match(text):
+            self.pending_command = {**line, "text": parse_prompt(text).typed}
+        elif parse_prompt(text).sender == "aside":
             if text.startswith(_COMMAND_OUTPUT):
                 self.pending_command = None  # the client answered it
         elif self._is_new_prompt(line):
@@ -232,7 +231,8 @@ class _SessionReader:
         self.turns += 1
         line_id = _text(line.get("promptId")) or _text(line.get("uuid"))
         self.prompt_id = line_id or f"{self.session_id}:{self.turns}"
-        yield self.event("UserPromptSubmit", line, prompt=prompt)
+        mark: Payload = {MARK: True} if line.get(MARK) else {}
+        yield self.event("UserPromptSubmit", line, prompt=prompt, **mark)
         branch = _text(line.get("gitBranch"))
         if branch and branch not in MAIN_BRANCHES:
             yield self.event(BRANCH, line, statement=branch)
@@ -258,6 +258,10 @@ class _SessionReader:
             yield from self._begin_turn(command, str(command["text"]))
         for block in blocks:
             if isinstance(block, dict) and block.get("type") == "tool_use":
+                if (
+                    self.prompt_id is None
+                ):  # its prompt is in the session that this one was forked of
+                    yield from self._begin_turn(line, "")
                 self.calls[str(block.get("id"))] = block
         text = "\n".join(_texts(blocks)).strip()
         self.last_error = None
@@ -310,15 +314,15 @@ def open_regular_file(path: Path) -> BinaryIO:
     return os.fdopen(handle, "rb", buffering=BUFFER)
 
 
-def _without_private(line: bytes, has_escapes: bool) -> bytes:
+def _without_private(line: bytes, has_escapes: bool) -> tuple[bytes, bool]:
     """Most lines have no private tag, or only those of a client's reminders in the results of its
     tools: searching for them is cheaper than scanning."""
     if has_escapes or may_be_disguised(line):
-        return strip_private(line)
+        return strip_and_tell(line)
     if _PRIVATE_TAG.search(line) is None:
-        return line
+        return line, False
     rest = _without_reminders(line)
-    return strip_private(line) if rest is None else rest
+    return strip_and_tell(line) if rest is None else (rest, False)
 
 
 def _without_reminders(line: bytes) -> bytes | None:

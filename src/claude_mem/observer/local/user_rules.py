@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from claude_mem.language.prompt import parse_prompt
 from claude_mem.observer.local.markdown import sentences
 from claude_mem.store.fact_comparison.supersession import is_withdrawal
 from claude_mem.types import FactStatus, ProposedFact
@@ -22,31 +23,10 @@ RULE_POINTS, CANDIDATE_POINTS, STANDING_POINTS = 4, 3, 2
 
 LONGEST_INTRODUCTION, LONGEST_LABEL = 8, 2  # words
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
-
-_FENCED = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
-_PLAN = re.compile(r"\s*implement the following plan\b", re.IGNORECASE)
-# Messages of clients in place of a prompt.
-_MESSAGE = re.compile(
-    r"(?:\w+ )?(?:stop|\w+tooluse|userpromptsubmit)\b[\w: ]{0,60} hook (?:feedback|output|blocking)"
-    r"|stop hook feedback|this session is being continued from|base directory for this skill:"
-    r"|another claude session sent|caveat: the messages below|\[request interrupted"
-    r"|\[scheduled task\]|# autonomous loop",
-    re.IGNORECASE,
-)
-# What clients add to a prompt: the text of files that it names, or that are open in an editor.
-_ADDED = re.compile(
-    r"^-{3} Content from referenced files|^The user has (?:attached|selected|opened)\b"
-    r"|^# Context from my IDE setup|^## Active (?:file|selection)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_REQUEST_AFTER = re.compile(r"^## My request for Codex:", re.MULTILINE)
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _TAG = re.compile(r"<[a-zA-Z][\w-]{0,40}[^<>]{0,200}>")
-# Lines that people do not type: headings, tables, quotes, bold labels, code, logs, paths.
-_PASTED_LINE = re.compile(
-    r"\s*(?:#{1,6}\s|\||>|\*\*|[-*•]\s+\*\*|\d{1,2}\.\s+\*\*|[+-]{3}\s|@@|\$\s|\d{4}-\d\d-\d\d"
-    r"|(?:ERROR|WARN|INFO|Error|Traceback|at\s+\S{1,100}\()|[/~][\w./-]{3,}\s*$|\S{1,120}:\d+:)"
-)
+# Headings and labels of documents state no rules.
+_LABEL = re.compile(r"\s*(?:#{1,6}\s|\*\*|[-*•]\s+\*\*|\d{1,2}\.\s+\*\*)")
 _QUOTED = re.compile(r"[\"“”«»‹›]|(?<!\w)'[^'\n]{3,}'(?!\w)")
 
 _ACTION = r"(?!be\b|been\b|mind\b|[a-z]{3,}ed\b)[a-z]{2,20}"
@@ -158,14 +138,12 @@ def _typed(prompt: str) -> tuple[tuple[str, bool], ...]:
 
 
 def _split_typed(prompt: str) -> Iterator[tuple[str, bool]]:
-    text = _REQUEST_AFTER.split(prompt.strip(), maxsplit=1)[-1].strip()
-    if len(text) > LONGEST_TYPED_PROMPT or text.startswith(("/", "<")):
+    parsed = parse_prompt(prompt)
+    text = parsed.typed
+    is_long = len(parsed.own.strip()) > LONGEST_TYPED_PROMPT
+    if parsed.sender != "user" or is_long or text.startswith("/"):
         return
-    if _PLAN.match(text) or _MESSAGE.match(text):
-        return
-    text = _ADDED.split(text, maxsplit=1)[0]
-    text = _TAG.split(_FENCED.sub("\n", text), maxsplit=1)[0]  # a tag's content is not typed
-    paragraphs = _PARAGRAPHS.split(text.strip())
+    paragraphs = _PARAGRAPHS.split(text)
     is_announced = False
     for number, paragraph in enumerate(paragraphs):
         is_at_end = number in (0, len(paragraphs) - 1)
@@ -178,8 +156,9 @@ def _split_typed(prompt: str) -> Iterator[tuple[str, bool]]:
 
 
 def _sentences_of(line: str) -> Iterator[str]:
-    if _PASTED_LINE.match(line):
+    if _LABEL.match(line):
         return
+    line = _TAG.split(line, maxsplit=1)[0]  # a tag's content is quoted
     for sentence in sentences(line.strip().lstrip("-*• ").strip()):
         if not _QUOTED.search(sentence):
             yield sentence

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from claude_mem.language.prompt import parse_prompt
 from claude_mem.server.viewer.rendering import Reader
 from claude_mem.server.viewer.texts import day_name, line
 from claude_mem.store.sessions import MANUAL
@@ -86,10 +87,10 @@ def _card(page: TurnPage, reader: Reader) -> Card:
 
 
 def _title(page: TurnPage) -> tuple[str, bool]:
-    if prompt := line(page.turn["prompt_text"], 280):
+    if prompt := line(parse_prompt(str(page.turn["prompt_text"] or "")).own, 280):
         return prompt, True
     if page.turn["notice"]:
-        return "A background task reported", False
+        return "A message of the client", False
     for observation in page.observations:
         if title := line(observation["title"], 200):
             return title, False

@@ -13,6 +13,7 @@ from claude_mem.errors import NotFound
 from claude_mem.index import indexing
 from claude_mem.index.text import passage_queries
 from claude_mem.index.text.documents import document_id, memory_id_of
+from claude_mem.language.prompt import parse_prompt
 from claude_mem.observer.local.observer import distil
 from claude_mem.recall.memory_ids import MemoryId, parse_any_id
 from claude_mem.recall.team_interface import TEAM
@@ -64,7 +65,7 @@ def _memory_ids(turn: TurnPage) -> list[str]:
     """Of everything that forgetting the turn would forget."""
     ids = [str(observation["id"]) for observation in turn.observations]
     ids += [f"S{turn.summary['id']}"] if turn.summary else []
-    return [*ids, f"P{turn.turn['id']}"] if turn.turn["prompt_text"] is not None else ids
+    return [*ids, f"P{turn.turn['id']}"] if turn.turn["prompt_text"] else ids
 
 
 def _title(turn: TurnPage) -> str:
@@ -72,9 +73,10 @@ def _title(turn: TurnPage) -> str:
         if title := line(observation["title"], 200):
             return title
     if turn.turn["notice"]:
-        return "A background task reported"
+        return "A message of the client"
     request = turn.summary["request"] if turn.summary else None
-    return line(turn.turn["prompt_text"] or request, 120) or "A turn without a prompt"
+    prompt = parse_prompt(str(turn.turn["prompt_text"] or "")).own
+    return line(prompt or request, 120) or "A turn without a prompt"
 
 
 @shows_errors

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from claude_mem.errors import BadInput
-from claude_mem.hook.private_text import strip_private
+from claude_mem.hook.private_text import strip_and_tell, strip_private
+from claude_mem.language.prompt import parse_prompt
 from claude_mem.redaction import Redactor
 from claude_mem.store import memories
 from claude_mem.store.migration_steps.summary_sentences import COLUMNS, facts_of_notes
@@ -72,7 +73,8 @@ class RowReader:
 
     def read(self, number: int, line: bytes) -> Row:
         """Raises BadInput when the line is not a row of this database."""
-        values = parse_line(strip_private(line))
+        clean, had_private = strip_and_tell(line)
+        values = parse_line(clean)
         table = values.pop("table", None)
         if not isinstance(table, str) or table not in self.schema:
             raise BadInput(f"has an unknown table: {_shown(table)}", "table")
@@ -86,7 +88,7 @@ class RowReader:
         if table == "sdk_sessions" and values.get("start_context") is not None:
             values["start_context"] = _own_context(parse_line(line).get("start_context"))
         row = {name: self._clean(name, value) for name, value in values.items()}
-        return Row(number, table, _without_private_prompt(row))
+        return Row(number, table, _with_checked_prompt(row, had_private))
 
     def _clean(self, name: str, value: Any) -> Any:
         if not isinstance(value, str) or name in IDENTITY:
@@ -161,13 +163,13 @@ def _own_context(text: Json) -> str | None:
     return text.encode("utf-8", "replace").decode() if strip_private(inner) == inner else None
 
 
-def _without_private_prompt(row: dict[str, Any]) -> dict[str, Any]:
-    """A prompt that is blank now was private as a whole. Earlier versions stored messages of the
-    client as prompts."""
+def _with_checked_prompt(row: dict[str, Any], had_private: bool) -> dict[str, Any]:
+    """A prompt that is blank now may have been private as a whole. Earlier versions stored messages
+    of the client as prompts."""
     prompt = row.get("prompt_text")
-    if isinstance(prompt, str) and prompt.lstrip().startswith("<task-notification>"):
+    if isinstance(prompt, str) and parse_prompt(prompt).sender != "user":
         return {**row, "prompt_text": None, "notice": 1}
-    if _is_blank(row.get("prompt_text")):
+    if had_private and _is_blank(prompt):
         return {**row, "prompt_text": None, "private": 1}
     if _is_blank(row.get("user_prompt")):
         return {**row, "user_prompt": None}
