@@ -25,6 +25,9 @@ from claude_mem.redaction.word_patterns import Subject
 
 _STEMS = frozenset((
     "pass", "pwd", "pw", "psk", "secret", "token", "key", "cred", "kennwort", "senha", "contrase",
+    "clave", "wachtwoord", "heslo", "geslo", "salasana", "lozinka", "parol", "haslo", "jelszo",
+    "sifre", "losenord", "adgangskode", "kodeord", "sandi", "khau", "slaptazodis", "segredo",
+    "secreto", "geheim", "schl", "jeton", "sleutel", "chave", "llave",
 ))  # fmt: skip
 _ONLY_AT_END = "pw"
 VOCABULARY.add_parts(_STEMS)

@@ -34,11 +34,16 @@ _SUFFIXES = _words("""
 _PASSWORDS = _words("""
     password passwd passphrase passcode passwort kennwort senha psk pw pword sshpass requirepass
     storepass keypass dbpass userpass smtppass mailpass ftppass rootpass adminpass mysqlpass pgpass
-    redispass proxypass wifipass sudopass loginpass authpass contrase contraseña passe
+    redispass proxypass wifipass sudopass loginpass authpass contrase contraseña contrasena passe
+    clave wachtwoord heslo geslo salasana lozinka parola parool haslo hasla jelszo sifre sifresi
+    losenord losen passord adgangskode kodeord sandi khau parole palavra slaptazodis salasana
 """)
 _PLURALS = _words("passwords keys tokens")
 _ASKING = _words("get has is no not without require requires needs change reset forgot")
-_SECRETS = _words("secret secrets secretkey clientsecret appsecret mnemonic")
+_SECRETS = _words("""
+    secret secrets secretkey clientsecret appsecret mnemonic segredo secreto geheimnis geheim
+    schlussel schluessel jeton sleutel chave llave
+""")
 _API_KEYS = _words("apikey authkey accesskey privatekey apitoken authtoken accesstoken bottoken")
 _CREDENTIALS = _words("credential credentials creds cred")
 # Words before `key` that make it a secret, and those that make it something else.
