@@ -11,6 +11,8 @@ from claude_mem.redaction.judging import (
     Accept,
     is_argument,
     is_connection_password,
+    is_environment_value,
+    is_flag_value,
     is_listed_secret,
     is_mixed,
     is_plain_secret,
@@ -219,7 +221,7 @@ class _Assignment:
     def _listed(self) -> Span | None:
         """`f("NAME", "value")`, `["--name", "value"]`."""
         if self.is_flag and self.is_quoted:
-            return self._quoted(is_quoted_secret)
+            return self._quoted(is_flag_value)
         if not self.is_quoted:
             return None
         before = self.text[max(0, self.start - 12) : self.start].rstrip("\"'`\\ \t\n")
@@ -264,7 +266,7 @@ class _Assignment:
         is_defined = before.split(" ")[-1] in _DEFINES
         if not (self.is_flag or is_defined or is_keyword) or self.is_quoted:
             return None
-        if span := self._quoted(is_quoted_secret):
+        if span := self._quoted(is_flag_value if self.is_flag else is_quoted_secret):
             return span
         match = _PLAIN.match(self.text, self.after.end())
         if match is None or match["value"][0] == "-":
@@ -272,7 +274,7 @@ class _Assignment:
         is_word = match["value"].islower() and match["value"].isalpha()
         if is_word and not _ENDS_ARGUMENT.match(self.text, match.end()):
             return None  # prose about a flag
-        return self._found(match, is_plain_secret if is_keyword else is_argument)
+        return self._found(match, is_plain_secret if is_keyword else is_flag_value)
 
     def _mentioned(self) -> Span | None:
         """`Invalid token 'value'`, `storePassword "value"`."""
@@ -305,8 +307,10 @@ class _Assignment:
         """How sure a value without quotes must be, by what is around it."""
         space_before = self.after.start("operator") > self.after.end("close")
         is_tight = self.operator == "=" and not match["gap"] and not space_before
-        if is_tight and (self.is_environment or self.is_flag or self._is_after_flag()):
-            return is_argument
+        if is_tight and (self.is_flag or self._is_after_flag()):
+            return is_flag_value
+        if is_tight and self.is_environment:
+            return is_environment_value
         if self.operator in (":-", ":+", ":?") and self.is_environment:
             return is_argument
         if self.after["block"] is not None:
@@ -318,7 +322,7 @@ class _Assignment:
             line_start = _line_start(self.text, self.start)
             is_alone = not self.text[line_start : self.start].strip(" \t-")
             if is_alone and (is_tight or self._is_of_settings(line_start)):
-                return is_argument
+                return is_environment_value if self.is_environment else is_argument
             if is_alone and self.operator == ":":
                 return is_setting
         return is_plain_secret

@@ -256,7 +256,22 @@ CALLS = (
     ),
 )  # fmt: skip
 
-FORMATS = RuleSet((*HEADERS, *FILES, *SQL, *CALLS))
+# What a password is stored as: it can be guessed from it.
+HASHES = (
+    *(
+        rule(word, "password-hash", re.escape(word), r"[A-Za-z0-9./$=,+:-]{24,300}")
+        for word in (
+            "$1$", "$5$", "$6$", "$y$", "$7$", "$apr1$", "$2a$", "$2b$", "$2y$", "$argon2",
+            "$scrypt$", "pbkdf2_sha256$", "pbkdf2:sha256:",
+        )
+    ),
+    *(
+        rule(word, "password-hash", "(?i)", re.escape(word), r"[A-Za-z0-9./$=+:{}-]{20,300}")
+        for word in ("{ssha", "{sha}", "{pbkdf2", "scram-sha-256$", "scram-sha-1$")
+    ),
+)  # fmt: skip
+
+FORMATS = RuleSet((*HEADERS, *FILES, *SQL, *CALLS, *HASHES))
 
 # host:port:database:user:password
 _PGPASS_PORT = re.compile(r":(?:[0-9]{4,5}|\*):")

@@ -7,8 +7,10 @@ from claude_mem.redaction.names import Certainty, certainty
 from claude_mem.redaction.spans import MARK
 from claude_mem.redaction.values import (
     is_gibberish,
+    is_made_up,
     is_odd_password,
     is_password,
+    is_path,
     is_placeholder,
     is_reference,
     is_uuid,
@@ -47,7 +49,29 @@ def is_argument(sure: Certainty, value: str) -> bool:
         return len(value) >= 8 and _is_unlike_words(value)
     if sure >= Certainty.LIKELY and value.isalpha() and len(value) >= _SHORTEST_WORDS[sure]:
         return is_password(value)
+    if sure >= Certainty.LIKELY and is_made_up(value):
+        return True
     return _is_key(sure, value)
+
+
+def is_flag_value(sure: Certainty, value: str) -> bool:
+    """Behind `--token` or `API_TOKEN=`, where people write whatever they chose."""
+    if value.startswith((MARK, "-")):
+        return False
+    if sure is Certainty.POSSIBLE:
+        return is_made_up(value) or _is_key(sure, value)
+    return (
+        is_argument(sure, value)
+        or sure in (Certainty.LIKELY, Certainty.SECRET)
+        and is_password(value)
+        and "=" not in value
+        and not value.isdigit()
+        and not is_path(value)
+    )
+
+
+def is_environment_value(sure: Certainty, value: str) -> bool:
+    return is_argument(sure, value) or (not value.startswith(MARK) and is_made_up(value))
 
 
 def is_listed_secret(sure: Certainty, value: str) -> bool:
@@ -65,6 +89,8 @@ def is_setting(sure: Certainty, value: str) -> bool:
     """On a line of its own, as in YAML, where it might be a type."""
     if sure is Certainty.PASSWORD and value.islower() and len(value) >= 8:
         return is_password(value)
+    if sure in (Certainty.LIKELY, Certainty.SECRET) and is_made_up(value):
+        return not value.startswith(MARK)
     return is_plain_secret(sure, value)
 
 

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 class Certainty(IntEnum):
     NONE = 0
-    POSSIBLE = 1  # a token, a key: its value must look random
-    LIKELY = 2  # an API key, an access token: a shorter value will do
+    POSSIBLE = 1  # a key of some kind: its value must look random
+    LIKELY = 2  # an API key, a token: a shorter value will do
     SECRET = 3  # a secret, which people also make up themselves
     ODD = 4  # `pass` and `pwd`, which have other meanings: no word, no path, not too short
     PASSWORD = 5  # anything that is not a word of code
@@ -61,11 +61,6 @@ _OTHER_KEYS = _words("""
     locale react list item data node tree leaf field property prop attribute sequence type name
     registry hkey hot press arrow enter escape tab shift function modifier shortcut keyboard
     idempotency dedup deduplication join link ref reference kebab camel snake any each every no
-    """)
-_SECRET_TOKENS = _words("""
-    api access auth oauth oauth2 refresh bearer bot secret session personal deploy deployment
-    private authentication authorization id push registry upload publish service user admin
-    webhook github gitlab slack npm pypi discord telegram vault sentry jwt
     """)
 _OTHER_TOKENS = _words("""
     page next prev previous continuation sync cursor pagination resume start end eos bos pad unk
@@ -117,4 +112,4 @@ def _of_key(before: str) -> Certainty:
 def _of_token(before: str) -> Certainty:
     if before in _OTHER_TOKENS:
         return Certainty.NONE
-    return Certainty.LIKELY if before in _SECRET_TOKENS else Certainty.POSSIBLE
+    return Certainty.LIKELY

@@ -46,7 +46,7 @@ _FOREIGN = re.compile(
 # How other languages call a password and a secret; names in Latin letters are in names.py.
 _NAMES = re.compile(
     "(?P<password>密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|парол[ьяи]|гасло|парола|лозинка|κωδικός"
-    "|סיסמ[הא]|كلمة (?:ال)?مرور|كلمة السر|पासवर्ड|รหัสผ่าน)"
+    "|סיסמ[הא]|المرور|السر|पासवर्ड|รหัสผ่าน)"
     "|(?P<secret>密钥|密鑰|秘钥|令牌|秘密鍵|トークン|シークレット|토큰|비밀키|токен|секрет)",
     re.IGNORECASE,
 )
