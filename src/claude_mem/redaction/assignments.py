@@ -45,7 +45,8 @@ _AFTER = re.compile(
     r"|:[ \t]{0,4}\n(?:[ \t]{1,40}\w{1,40}:[^\n]{0,80}\n){0,4}?[ \t]{1,40}[Dd]efault:)"
     r"|(?P<typed>[ \t]{0,8}:[ \t]{0,4}[A-Za-z&*][\w.\[\]<>|?, '&*]{0,50}?"  # name: type =
     r"(?: =(?![=>])|=(?=[ \t]{0,4}[\"'`]))"
-    r"|[ \t]{1,4}[*\[\]\w.]{1,20}[ \t]{1,4}:?=(?!=))"  # name type =
+    r"|[ \t]{1,4}[*\[\]\w.]{1,20}[ \t]{1,4}:?=(?!=)"  # name type =
+    r"|[ \t]{1,4}As[ \t]{1,4}\w{1,20} =|[ \t]{0,4}\{ ?get; ?(?:\w{1,10} )?(?:set|init);? ?\} =)"
     r"|[ \t]{0,20}(?P<operator>=>|:{1,3}=|\?\?=?|\?=|\|\|=?|[.+]=|={1,3}|!={1,2}|<-|->"
     r"|:[-+?](?=\S)|:(?!:)\*{0,2}"
     r"|,|\((?=\s{0,20}[^\s)])|\{(?=[\"'])|\.(?:toBe|toEqual|toStrictEqual|equals?|isEqualTo|set)\("
@@ -64,6 +65,8 @@ _OPENING = re.compile(
     r"|default[ \t]{0,4}=[ \t]{0,4})?"
     r"[bBrRuUfFlLnN@$]{0,3}(?P<quote>\\{0,7}(?:\"{3}|'{3}|[\"'`]))"
 )
+_QUOTES = ('"', "'", "`")
+_SETTERS = ("put(", "set(", "setproperty(", "setenv(", "setdefault(", "add(", "addproperty(")
 _LOOKUP = re.compile(
     r"(?i)get|env|input|read|load|find|fetch|param|config|lookup|prompt|ask|query|\b[t_]\($|has"
     r"|encode|decode|replace|split|strip|format|join|print|log"
@@ -87,14 +90,19 @@ _FIRST_WORD = re.compile(
     r"|subscription|bot) \Z"
 )
 _ELEMENT_VALUE = re.compile(
-    r"\s{0,60}(?:<!\[CDATA\[)?(?P<value>[^\s<>]{4,500})(?:\]\]>)?\s{0,60}</"
+    r"\s{0,60}(?:<!\[CDATA\[|<[Vv]alue>)?(?P<value>[^\s<>]{4,500})(?:\]\]>)?\s{0,60}</"
 )
 _REST = re.compile(r"[A-Za-z0-9+/_=.~!@#%^&*-]*")
 _AFTER_FLAG = re.compile(r"(?:\A|[\s\"'])--?[A-Za-z][\w-]{0,30}[ =][\"']?\Z|[\s\"']/[a-z]:\Z")
 _AFTER_PAIR = re.compile(r"(?:\A|[\s\"'(])\w{2,20}=[^\s,=()\"']{1,100} \Z")  # host=… password=…
 _USER_NEAR = re.compile(r"(?i)\b(?:user|user_?name|login|email)[\"']?[ \t]{0,8}[:=]")
 _USER_LINE = re.compile(
-    r"(?i)\b(?:user|user_?name|login|email)[ \t]{0,8}[:=][ \t]{0,8}[\w.@-]+[ \t]*\n[ \t]*\Z"
+    r"(?i)\b(?:user|user_?name|login|email)[ \t]{0,8}[:= \t][ \t]{0,8}[\w.@-]+[ \t]*\n[ \t]*\Z"
+)
+_SECTION = re.compile(r"(?m)^\[[a-z][\w. -]{0,40}\][ \t]*\n(?:[\w. -]{1,40}=[^\n]*\n|[ \t]*\n)*\Z")
+_PROSE = re.compile(
+    r"(?i)\b(?:the|an?|use[ds]?|using|with|and|or|pass(?:ing)?|if|add(?:ed)?|via|set|to|of|for|is|when|by"
+    r"|no|not|require[sd]?|supports?|missing|new|our|your|we|it|both|either|flags?|options?)\b"
 )
 _ESCAPE = re.compile(r"\\{1,4}[nrt](?=[A-Z_#\[]|\Z)")  # the end of a line in a string
 _LONGEST_VALUE = 500
@@ -216,7 +224,9 @@ class _Assignment:
         """`setPassword("value")`."""
         if self.is_quoted or self.sure is Certainty.ODD:
             return None
-        return self._quoted(is_listed_secret if self.name.islower() else is_quoted_secret)
+        is_method = self.name.startswith(".") or "." in self.name
+        is_word = self.name.islower() and not is_method
+        return self._quoted(is_listed_secret if is_word else is_quoted_secret)
 
     def _listed(self) -> Span | None:
         """`f("NAME", "value")`, `["--name", "value"]`."""
@@ -224,7 +234,9 @@ class _Assignment:
             return self._quoted(is_flag_value)
         if not self.is_quoted:
             return None
-        before = self.text[max(0, self.start - 12) : self.start].rstrip("\"'`\\ \t\n")
+        before = self.text[max(0, self.start - 20) : self.start].rstrip("\"'`\\ \t\n")
+        if before.lower().endswith(_SETTERS):
+            return self._quoted(is_quoted_secret)
         if not before.endswith(("(", "[", "{")):
             return self._quoted(is_mixed)
         return self._quoted(is_quoted_secret if self.is_environment else is_listed_secret)
@@ -272,8 +284,8 @@ class _Assignment:
         if match is None or match["value"][0] == "-":
             return None
         is_word = match["value"].islower() and match["value"].isalpha()
-        if is_word and not _ENDS_ARGUMENT.match(self.text, match.end()):
-            return None  # prose about a flag
+        if is_word and not _ENDS_ARGUMENT.match(self.text, match.end()) and _is_prose(before):
+            return None
         return self._found(match, is_plain_secret if is_keyword else is_flag_value)
 
     def _mentioned(self) -> Span | None:
@@ -281,7 +293,9 @@ class _Assignment:
         if self.is_quoted:
             return None
         if self.sure is Certainty.PASSWORD:
-            return self._quoted(is_listed_secret) or self._alone()
+            return self._quoted(is_quoted_secret) or self._alone()
+        if self.sure is Certainty.SECRET and (span := self._quoted(is_listed_secret)):
+            return span
         match = _SENTENCE_VALUE.match(self.text, self.after.end())
         return self._found(match, is_mixed) if match else None
 
@@ -290,7 +304,8 @@ class _Assignment:
         if self.text[_line_start(self.text, self.start) : self.start].strip():
             return None
         match = _LAST_OF_LINE.match(self.text, self.after.end())
-        return self._found(match, is_plain_secret) if match else None
+        is_of_user = self._is_of_settings(_line_start(self.text, self.start))
+        return self._found(match, is_argument if is_of_user else is_plain_secret) if match else None
 
     def _plain(self) -> Span | None:
         match = _PLAIN.match(self.text, self.after.end())
@@ -315,9 +330,14 @@ class _Assignment:
             return is_argument
         if self.after["block"] is not None:
             return is_setting
+        if self.after["pair"] is not None:
+            return is_environment_value if self.is_environment else is_quoted_secret
         following = self.text[match.end() : match.end() + 1]
-        if is_tight and following == ";" and self.sure >= Certainty.ODD:
+        is_of_connection = following == ";" or self.text[self.start - 1 : self.start] == ";"
+        if is_tight and is_of_connection and self.sure >= Certainty.ODD:
             return is_connection_password
+        if self.operator == ":" and following in _QUOTES and self._is_header():
+            return is_flag_value
         if following in ("", "\n", "\r") and self.operator in (":", "=") and not self.is_quoted:
             line_start = _line_start(self.text, self.start)
             is_alone = not self.text[line_start : self.start].strip(" \t-")
@@ -326,6 +346,10 @@ class _Assignment:
             if is_alone and self.operator == ":":
                 return is_setting
         return is_plain_secret
+
+    def _is_header(self) -> bool:
+        """`'name: value'`, a string of its own."""
+        return not self.is_quoted and self.text[self.start - 1 : self.start] in _QUOTES
 
     def _is_after_flag(self) -> bool:
         """`--set name=value`, `"host=… name=value"`."""
@@ -337,6 +361,8 @@ class _Assignment:
 
     def _is_of_settings(self, line_start: int) -> bool:
         if self.is_environment:
+            return True
+        if _SECTION.search(self.text, max(0, line_start - _NEAR), line_start):
             return True
         return bool(_USER_LINE.search(self.text, max(0, line_start - 120), self.start))
 
@@ -361,6 +387,11 @@ def _name_start(text: str, position: int) -> int:
     if position and text[position - 1] == "\\" and text[position] in "nrt":
         position += 1  # an escape is not part of the name
     return position
+
+
+def _is_prose(before: str) -> bool:
+    """Whether a flag is mentioned in a sentence: it has words that commands do not have."""
+    return not before or _PROSE.search(before) is not None
 
 
 def _line_start(text: str, position: int) -> int:

@@ -19,7 +19,7 @@ from claude_mem.redaction.word_patterns import Subject
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}\Z")
 _AUTHORITY = re.compile(r"[^\s\"'<>`\\]{1,400}")
 _HOST = re.compile(
-    r"@(?!sha256)(?:localhost|[A-Za-z][\w-]{1,60}\.[A-Za-z][\w.-]{1,60}|(?:\d{1,3}\.){3}\d)"
+    r"@(?!sha256)(?:localhost|tcp\(|unix\(|[A-Za-z][\w-]{1,60}\.[A-Za-z][\w.-]{1,60}|(?:\d{1,3}\.){3}\d)"
 )
 _USER = re.compile(r"(?:\A|(?<=[\s\"'(=]))[A-Za-z][\w.-]{1,40}:(?P<value>[^\s:@/\"'`<>()]{6,60})\Z")
 _LONGEST_USER = 110
