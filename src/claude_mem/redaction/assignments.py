@@ -336,8 +336,8 @@ class _Assignment:
         is_of_connection = following == ";" or self.text[self.start - 1 : self.start] == ";"
         if is_tight and is_of_connection and self.sure >= Certainty.ODD:
             return is_connection_password
-        if self.operator == ":" and following in _QUOTES and self._is_header():
-            return is_flag_value
+        if self.operator == ":" and following and following in _QUOTES and self._is_header():
+            return is_environment_value
         if following in ("", "\n", "\r") and self.operator in (":", "=") and not self.is_quoted:
             line_start = _line_start(self.text, self.start)
             is_alone = not self.text[line_start : self.start].strip(" \t-")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from claude_mem.redaction.spans import Span
 from claude_mem.redaction.values import (
     is_gibberish,
+    is_made_up,
     is_odd_password,
     is_password,
     is_path,
@@ -31,6 +32,10 @@ def _is_typed(value: str) -> bool:
     return is_password(value) and any(map(str.isalpha, value)) and "/" not in value.strip("/")
 
 
+def _is_made_up(value: str) -> bool:
+    return is_made_up(value) or _is_token(value)
+
+
 def _is_set_value(value: str) -> bool:
     return is_password(value) and not is_path(value) and not value.isdigit()
 
@@ -44,6 +49,10 @@ def _token(word: str, *parts: str) -> Rule:
     begin = rf"\b{re.escape(word)}"
     return rule(word, "command-token", begin, *parts, _TOKEN, accept=_is_token, whole=True)
 
+
+# What may stand between the name of a command and what it sets.
+_SET_OPTIONS = r"(?:[ \t]{1,4}[^\s=\"'|;&]{1,100}(?=[ \t])){0,6}?[ \t]{1,4}"
+_SET_VALUE = r"[\"']?(?P<value>[^\s\"'=-][^\s\"']{3,1000})"
 
 COMMANDS = RuleSet((
     _password("sshpass", r"[ \t]{1,4}(?:-[a-z]+[ \t]{1,4}){0,2}-p[ \t]{0,4}"),
@@ -170,11 +179,9 @@ PLAIN_COMMANDS = RuleSet((
     _password("net use", r"[ \t][^\n]{1,200}?/user:\S{1,80}[ \t]{1,4}"),
     _password("net use", r"[ \t]{1,4}(?:\w:[ \t]{1,4})?\\\\\S{1,200}[ \t]{1,4}(?!/)"),
     _password("net user", r"[ \t]{1,4}[\w.$-]{1,60}[ \t]{1,4}(?!/)"),
-    *(
-        rule(word, KIND, r"(?i)", re.escape(word), r"[: =]", _VALUE, accept=is_password)
-        for word in (" /pass", " /password", " /pwd", " /rp", " /pw")
-    ),
-    rule(" /p ", KIND, r" /p[ \t]{1,4}", _VALUE, accept=is_odd_password),
+    rule(" /p", KIND, r"(?i) /(?:p(?:ass(?:word)?|wd|w))[: =]", _VALUE, accept=is_password),
+    rule(" /p ", KIND, r" /[pP][ \t]{1,4}", _VALUE, accept=is_odd_password),
+    rule(" /rp", KIND, r"(?i) /rp[: ]", _VALUE, accept=is_password),
     *(
         _password(word, r"[ \t]{1,4}(?:-[\w-]{1,20}[ \t]{1,4})?")
         for word in (
@@ -187,19 +194,17 @@ PLAIN_COMMANDS = RuleSet((
     rule("setuser ", KIND, r"(?i)\bsetuser[ \t]{1,4}[^\n]{1,120}?[ \t]>(?P<value>[^\s\"']{4,200})",
          accept=is_password, whole=True),
     _password("set-env", r"[ \t]{1,4}[\w.-]{1,60}[ \t]{1,4}[\w.-]{1,80}[ \t]{1,4}"),
-    *(  # NAME=value, NAME value and -b value, after what sets secrets
-        rule(
-            word, "command-token", rf"\b{re.escape(word)}\b",
-            r"(?:[ \t]{1,4}(?:-{1,2}[\w-]{1,30}(?:[= ](?!\w+=)[^\s=-]\S{0,60})?|[^\s=\"'-]{1,100}(?=[ \t])"
-            r")){0,5}?[ \t]{1,4}(?:(?:--body|--value|-b|-v)[ =]?[\"']?|[\"']?[\w.:/\[\]-]{1,80}"
-            r"(?:=[\"']?|[ \t]{1,4}[\"']?))(?P<value>[^\s\"'=-][^\s\"']{3,1000})",
-            accept=_is_set_value, whole=True,
-        )
+    *(  # NAME=value or -b value behind what sets secrets; NAME value if it is unlike words
+        rule(word, "command-token", rf"\b{re.escape(word)}\b", _SET_OPTIONS, way, _SET_VALUE,
+             accept=accept, whole=True)
         for word in (
             "secret set", "secrets set", "secrets:set", "env:set", "env set", "config:set",
             "variable set", "variables set", "kv put", "vault write", "chamber write", "secret put",
-            "config set --secret", "functions:config:set", "item create", "secrets import",
-            "from-literal", "consul kv",
+            "config set --secret", "functions:config:set", "item create", "consul kv",
+        )
+        for way, accept in (
+            (r"(?:(?:--body|--value|-b|-v)[ =]?|[\"']?[\w.:/\[\]-]{1,80}=)", _is_set_value),
+            (r"[\w.:/-]{1,80}[ \t]{1,4}", _is_made_up),
         )
     ),
     rule("--from-literal", "command-token", r"--from-literal[= ][\"']?[\w.-]{1,80}=", _VALUE,

@@ -314,22 +314,7 @@ CALLS = (
     ),
 )  # fmt: skip
 
-# What a password is stored as: it can be guessed from it.
-HASHES = (
-    *(
-        rule(word, "password-hash", re.escape(word), r"[A-Za-z0-9./$=,+:-]{24,300}")
-        for word in (
-            "$1$", "$5$", "$6$", "$y$", "$7$", "$apr1$", "$2a$", "$2b$", "$2y$", "$argon2",
-            "$scrypt$", "pbkdf2_sha256$", "pbkdf2:sha256:",
-        )
-    ),
-    *(
-        rule(word, "password-hash", "(?i)", re.escape(word), r"[A-Za-z0-9./$=+:{}-]{20,300}")
-        for word in ("{ssha", "{sha}", "{pbkdf2", "scram-sha-256$", "scram-sha-1$")
-    ),
-)  # fmt: skip
-
-FORMATS = RuleSet((*HEADERS, *FILES, *SQL, *CALLS, *HASHES))
+FORMATS = RuleSet((*HEADERS, *FILES, *SQL, *CALLS))
 
 # host:port:database:user:password
 _PGPASS_PORT = re.compile(r":(?:[0-9]{4,5}|\*):")
@@ -342,6 +327,21 @@ PGPASS = Rule(
     ),
     is_password,
 )
+
+
+# What a password is stored as: it can be guessed from it.
+_HASH = re.compile(
+    r"\$(?:(?:[1567y]|apr1|2[abxy]|argon2\w{1,2}|scrypt)\$[A-Za-z0-9./$=,+-]{24,300}"
+    r"|[0-9]{3,8}\$[A-Za-z0-9./+=]{6,60}\$[A-Za-z0-9./+=]{30,100}"  # of Django
+    r"|[0-9]{4,7}:[A-Za-z0-9/+=]{16,60}\$[A-Za-z0-9/+=]{20,60}:[A-Za-z0-9/+=]{20,60})"  # SCRAM
+)
+_LDAP_HASH = re.compile(r"\{(?:SSHA|SHA|SMD5|PBKDF2|CRYPT)[\w-]{0,10}\}[A-Za-z0-9./$=+-]{24,300}")
+
+
+def _find_hashes(text: str) -> Iterator[Span]:
+    for pattern in (_HASH, _LDAP_HASH):
+        for match in pattern.finditer(text):
+            yield Span(*match.span(), "password-hash")
 
 
 _SECRET = whole("secret")
@@ -365,6 +365,7 @@ def _find_kubernetes_secrets(text: str) -> Iterator[Span]:
 
 def find_formats(subject: Subject) -> Iterator[Span]:
     yield from FORMATS.find(subject)
+    yield from _find_hashes(subject.text)
     if _SECRET in subject.clues and _KIND_SECRET.search(subject.lowered):
         yield from _find_kubernetes_secrets(subject.text)
     if _PGPASS_PORT.search(subject.text):

@@ -427,7 +427,7 @@ SHAPES: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
         ("bitcoin-key", "bitcoin", r"(?:5[HJK]|[KL])[1-9A-HJ-NP-Za-km-z]{49,50}"),
         ("stellar-key", "stellar", r"S[A-Z2-7]{55}"),
         ("stellar-key", "seed", r"S[A-Z2-7]{55}"),
-        ("fal-key", "fal", r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9a-f]{32}"),
+        ("fal-key", "fal_key", r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9a-f]{32}"),
         ("zhipu-key", "glm", r"[0-9a-f]{32}\.(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{16}"),
         ("unleash-token", "unleash", r"[\w*-]{1,40}:(?:development|production|staging)\.[0-9a-f]{40,64}"),
         ("tableau-token", "==:", r"[A-Za-z0-9+/]{22}==:[A-Za-z0-9]{32}"),
@@ -435,7 +435,6 @@ SHAPES: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
         ("elastic-key", "apikey", r"(?<=ApiKey )[A-Za-z0-9+/]{40,}={0,2}"),
         ("ntlm-hash", ":::", r"[0-9a-fA-F]{32}:[0-9a-fA-F]{32}(?=:::)"),
         ("fly-token", "flyv1", r"(?<=FlyV1 )[A-Za-z0-9=_,/+-]{60,}"),
-        ("mysql-hash", "password", r"(?<=')\*[0-9A-F]{40}(?=')"),
         ("gemfury-token", "fury", r"[A-Za-z0-9]{6}-[A-Za-z0-9]{20}"),
     )
 )
