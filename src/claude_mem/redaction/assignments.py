@@ -14,10 +14,12 @@ from claude_mem.redaction.judging import (
     is_environment_value,
     is_flag_value,
     is_listed_secret,
+    is_logged_secret,
     is_mixed,
     is_plain_secret,
     is_quoted_secret,
     is_setting,
+    is_told_password,
     kind_of,
 )
 from claude_mem.redaction.names import LONGEST_NAME, Certainty, certainty
@@ -65,8 +67,10 @@ _OPENING = re.compile(
     r"|default[ \t]{0,4}=[ \t]{0,4})?"
     r"[bBrRuUfFlLnN@$]{0,3}(?P<quote>\\{0,7}(?:\"{3}|'{3}|[\"'`]))"
 )
+_ENDS_LINE, _GIVES = ("", "\n", "\r"), (":", "=", ":=", "?=")
+_ENDS = ("", "\n", "\r", " ", "\t", "&", "#", '"', "'")
 _QUOTES = ('"', "'", "`")
-_SETTERS = ("put(", "set(", "setproperty(", "setenv(", "setdefault(", "add(", "addproperty(")
+_SETTERS = ("put(", "setitem(", "set(", "setproperty(", "setenv(", "setdefault(", "add(", "addproperty(")
 _LOOKUP = re.compile(
     r"(?i)get|env|input|read|load|find|fetch|param|config|lookup|prompt|ask|query|\b[t_]\($|has"
     r"|encode|decode|replace|split|strip|format|join|print|log"
@@ -89,6 +93,7 @@ _FIRST_WORD = re.compile(
     r"(?i)\b(?:api|access|secret|private|auth|bearer|license|signing|encryption|account|refresh|session"
     r"|subscription|bot) \Z"
 )
+_LAST_WORD = re.compile(r"(?P<value>[^\s\"'`<>|;,(){}\[\]=/]{8,60}+)(?=[\s,;.]|\Z)")
 _ELEMENT_VALUE = re.compile(
     r"\s{0,60}(?:<!\[CDATA\[|<[Vv]alue>)?(?P<value>[^\s<>]{4,500})(?:\]\]>)?\s{0,60}</"
 )
@@ -101,8 +106,8 @@ _USER_LINE = re.compile(
 )
 _SECTION = re.compile(r"(?m)^\[[a-z][\w. -]{0,40}\][ \t]*\n(?:[\w. -]{1,40}=[^\n]*\n|[ \t]*\n)*\Z")
 _PROSE = re.compile(
-    r"(?i)\b(?:the|an?|use[ds]?|using|with|and|or|pass(?:ing)?|if|add(?:ed)?|via|set|to|of|for|is|when|by"
-    r"|no|not|require[sd]?|supports?|missing|new|our|your|we|it|both|either|flags?|options?)\b"
+    r"(?i)(?<![\w.-])(?:the|an?|use[ds]?|using|with|and|or|pass(?:ing)?|if|add(?:ed)?|via|set|to|of|for|is|when|by"
+    r"|no|not|require[sd]?|supports?|missing|new|our|your|we|it|both|either|flags?|options?)(?![\w.-])"
 )
 _ESCAPE = re.compile(r"\\{1,4}[nrt](?=[A-Z_#\[]|\Z)")  # the end of a line in a string
 _LONGEST_VALUE = 500
@@ -111,7 +116,7 @@ _NEAR = 120  # characters before a name
 _LONGEST_LINE = 200  # of a line, what is looked at before a name
 _DEFINES = frozenset((
     "#define", "define", "-x", "-gx", "-ux", "env", "setenv", "setx", "set", "arg", "export",
-    "(setq", "(def",
+    "(setq", "(def", "set(",
     "(define", "fastcgi_param", "proxy_set_header", "add_header", "option",
 ))  # fmt: skip
 _ENDS_ARGUMENT = re.compile(r"[ \t]{0,4}(?:\\?\r?\n|\Z|[|;&\"'`)]|-)")
@@ -210,7 +215,9 @@ class _Assignment:
         if self.after["space"] is not None:
             return self._argument() or self._mentioned()
         if self.after["prose"] is not None:
-            return self._quoted(is_listed_secret) or self._plain()
+            match = _LAST_WORD.match(self.text, self.after.end())
+            told = self._found(match, is_listed_secret) if match else None
+            return self._quoted(is_listed_secret) or told or self._plain()
         if self.operator == ",":
             return self._listed()
         if self.operator == "(" or self.operator.startswith("."):
@@ -293,7 +300,12 @@ class _Assignment:
         if self.is_quoted:
             return None
         if self.sure is Certainty.PASSWORD:
-            return self._quoted(is_quoted_secret) or self._alone()
+            match = _LAST_WORD.match(self.text, self.after.end())
+            return (
+                self._quoted(is_quoted_secret)
+                or self._alone()
+                or (self._found(match, is_told_password) if match else None)
+            )
         if self.sure is Certainty.SECRET and (span := self._quoted(is_listed_secret)):
             return span
         match = _SENTENCE_VALUE.match(self.text, self.after.end())
@@ -320,11 +332,14 @@ class _Assignment:
 
     def _plain_accept(self, match: re.Match[str]) -> Accept:
         """How sure a value without quotes must be, by what is around it."""
+        following = self.text[match.end() : match.end() + 1]
+        line_start = _line_start(self.text, self.start)
         space_before = self.after.start("operator") > self.after.end("close")
         is_tight = self.operator == "=" and not match["gap"] and not space_before
         if is_tight and (self.is_flag or self._is_after_flag()):
             return is_flag_value
-        if is_tight and self.is_environment:
+        is_alone = not self.text[line_start : self.start].strip(" \t-#/*;$")
+        if is_tight and (self.is_environment or (is_alone and following.isspace())):
             return is_environment_value
         if self.operator in (":-", ":+", ":?") and self.is_environment:
             return is_argument
@@ -332,19 +347,18 @@ class _Assignment:
             return is_setting
         if self.after["pair"] is not None:
             return is_environment_value if self.is_environment else is_quoted_secret
-        following = self.text[match.end() : match.end() + 1]
         is_of_connection = following == ";" or self.text[self.start - 1 : self.start] == ";"
         if is_tight and is_of_connection and self.sure >= Certainty.ODD:
             return is_connection_password
         if self.operator == ":" and following and following in _QUOTES and self._is_header():
             return is_environment_value
-        if following in ("", "\n", "\r") and self.operator in (":", "=") and not self.is_quoted:
-            line_start = _line_start(self.text, self.start)
-            is_alone = not self.text[line_start : self.start].strip(" \t-")
+        if following in _ENDS_LINE and self.operator in _GIVES and not self.is_quoted:
             if is_alone and (is_tight or self._is_of_settings(line_start)):
                 return is_environment_value if self.is_environment else is_argument
             if is_alone and self.operator == ":":
                 return is_setting
+        if is_tight and not self.is_quoted and following in _ENDS and self.sure >= Certainty.LIKELY:
+            return is_logged_secret
         return is_plain_secret
 
     def _is_header(self) -> bool:

@@ -47,7 +47,7 @@ def _password(word: str, *parts: str) -> Rule:
 
 def _token(word: str, *parts: str) -> Rule:
     begin = rf"\b{re.escape(word)}"
-    return rule(word, "command-token", begin, *parts, _TOKEN, accept=_is_token, whole=True)
+    return rule(word, "command-token", begin, *parts, _TOKEN, accept=_is_made_up, whole=True)
 
 
 # What may stand between the name of a command and what it sets.
@@ -121,7 +121,7 @@ COMMANDS = RuleSet((
             ("add-internet-password", "-w"), ("rar", "-h?p"), ("plink", "-pw"), ("pscp", "-pw"),
             ("psftp", "-pw"), ("keygen", "-[NP]"), ("openvpn", "--askpass"), ("cqlsh", "-p"),
             ("beeline", "-p"), ("ncftpput", "-p"), ("ncftpget", "-p"), ("x11vnc", "-passwd"),
-            ("snmpwalk", "-[AX]"), ("snmpget", "-[AX]"), ("snmpset", "-[AX]"), ("bteq", "-p"),
+            ("snmpwalk", "-[AXc]"), ("snmpget", "-[AXc]"), ("snmpset", "-[AXc]"), ("bteq", "-p"),
             ("link", "-p"), ("kadmin", "-w"), ("kinit", "-w"), ("rpcclient", "-U[ \t]?\\S+%"),
             ("put-parameter", "--value"), ("create-secret", "--secret-string"),
             ("put-secret-value", "--secret-string"), ("keyvault", "--value"),
@@ -185,12 +185,17 @@ PLAIN_COMMANDS = RuleSet((
     *(
         _password(word, r"[ \t]{1,4}(?:-[\w-]{1,20}[ \t]{1,4})?")
         for word in (
-            "redis-cli auth", "encrypt_string", "operator unseal", "bw unlock", "service install",
+            "setcookie", "encrypt_string", "operator unseal", "bw unlock", "service install",
             "importprivkey", "requirepass", "masterauth", "insecure-password", "fio-password",
         )
     ),
-    rule("auth ", KIND, r"(?m)(?:^|(?<=[\n>\"'`]))AUTH[ \t](?:[\w.-]{1,40}[ \t])?",
-         r"(?P<value>[^\s\"']{6,200})[\"'`]?[ \t]*$", accept=is_password, before=3),
+    rule("auth ", KIND, r"(?m)(?:^|redis-cli|[>\"'`])[ \t]?(?:AUTH|auth)[ \t](?:[\w.-]{1,40}[ \t])?",
+         r"(?P<value>[^\s\"']{6,200})[\"'`]?[ \t]*$", accept=_is_made_up, before=10),
+    rule("send ", KIND, r"\bsend[ \t]{1,4}(?:-- )?\"(?P<value>[^\s\"'$\\]{6,200})\\[rn]",
+         accept=is_odd_password, whole=True),
+    rule("move ", KIND, r"(?i)MOVE[ \t]{1,4}'(?P<value>[^'\n]{4,100})'\s{1,8}TO\s{1,8}[\w-]{0,40}"
+         r"(?:password|passwd|secret|token)", accept=is_password, whole=True),
+
     rule("setuser ", KIND, r"(?i)\bsetuser[ \t]{1,4}[^\n]{1,120}?[ \t]>(?P<value>[^\s\"']{4,200})",
          accept=is_password, whole=True),
     _password("set-env", r"[ \t]{1,4}[\w.-]{1,60}[ \t]{1,4}[\w.-]{1,80}[ \t]{1,4}"),
@@ -198,13 +203,13 @@ PLAIN_COMMANDS = RuleSet((
         rule(word, "command-token", rf"\b{re.escape(word)}\b", _SET_OPTIONS, way, _SET_VALUE,
              accept=accept, whole=True)
         for word in (
-            "secret set", "secrets set", "secrets:set", "env:set", "env set", "config:set",
+            "secret set", "secret add", "secrets set", "secrets:set", "env:set", "env set", "config:set",
             "variable set", "variables set", "kv put", "vault write", "chamber write", "secret put",
             "config set --secret", "functions:config:set", "item create", "consul kv",
         )
         for way, accept in (
-            (r"(?:(?:--body|--value|-b|-v)[ =]?|[\"']?[\w.:/\[\]-]{1,80}=)", _is_set_value),
-            (r"[\w.:/-]{1,80}[ \t]{1,4}", _is_made_up),
+            (r"(?:(?:--body|--value|--data|-b|-v)[ =]?|[\"']?[\w.:/\[\]-]{1,80}=)", _is_set_value),
+            (r"[\w.:/-]{1,80}[ \t]{1,4}(?!\S+[ \t]+[^\s-])", _is_made_up),
         )
     ),
     rule("--from-literal", "command-token", r"--from-literal[= ][\"']?[\w.-]{1,80}=", _VALUE,

@@ -72,7 +72,7 @@ HEADERS = (
     rule(
         "bearer ",
         "authorization",
-        r"(?i)\bbearer[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/-]{16,4000}=*)",
+        r"(?i)\bbearer[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/-]{10,4000}=*)",
         whole=True,
         accept=_is_bearer,
     ),
@@ -250,6 +250,19 @@ CALLS = (
         "basic-auth",
         r"[^,\n]{1,200},\s{0,20}", _ARGUMENT, _QUOTED,
         accept=is_password,
+        whole=True,
+    ),
+    rule(
+        ".connect(",
+        "basic-auth",
+        r"\.connect\(\s{0,20}", _ARGUMENT, _ARGUMENT, _QUOTED,
+        accept=is_odd_password,
+    ),
+    rule(
+        "secure:",
+        "secret",
+        r"\bsecure:[ \t]{1,4}[\"']?(?P<value>[A-Za-z0-9+/=]{40,2000})",
+        accept=_is_token,
         whole=True,
     ),
     *rules_for(

@@ -19,6 +19,7 @@ from claude_mem.redaction.values import (
 
 Accept = Callable[[Certainty, str], bool]
 _HEX_NUMBER = re.compile(r"0x[0-9a-fA-F]+")
+_WORDS = re.compile(r"[a-z]{3,12}(?:-[a-z]{3,12}){2,7}")
 # Letters of a secret that consists of words.
 _SHORTEST_WORDS = {Certainty.LIKELY: 14, Certainty.SECRET: 8, Certainty.ODD: 99}
 
@@ -47,6 +48,8 @@ def is_argument(sure: Certainty, value: str) -> bool:
         return is_password(value)
     if sure is Certainty.ODD:
         return len(value) >= 8 and _is_unlike_words(value)
+    if sure is Certainty.SECRET and _WORDS.fullmatch(value):
+        return is_password(value)
     if sure >= Certainty.LIKELY and value.isalpha() and len(value) >= _SHORTEST_WORDS[sure]:
         return is_password(value)
     if sure >= Certainty.LIKELY and is_made_up(value):
@@ -76,9 +79,10 @@ def is_environment_value(sure: Certainty, value: str) -> bool:
 
 def is_listed_secret(sure: Certainty, value: str) -> bool:
     """In a list of strings or a call, where the name may be a string like any other."""
-    if any(c in value for c in " \t\n"):
+    if any(c in value for c in " \t\n") or value.startswith(MARK):
         return False
-    return is_plain_secret(sure, value)
+    is_named = sure in (Certainty.LIKELY, Certainty.SECRET)
+    return (is_named and is_made_up(value)) or is_plain_secret(sure, value)
 
 
 def is_connection_password(sure: Certainty, value: str) -> bool:
@@ -101,6 +105,19 @@ def is_plain_secret(sure: Certainty, value: str) -> bool:
     if sure is Certainty.PASSWORD:
         return _is_unlike_words(value)
     return sure is not Certainty.ODD and len(value) >= 16 and _is_key(sure, value)
+
+
+def is_logged_secret(sure: Certainty, value: str) -> bool:
+    """`token=Value12` among other words: unlike a variable."""
+    if value.startswith(MARK):
+        return False
+    is_unlike_name = is_made_up(value) and any(map(str.isupper, value)) and not value.isupper()
+    return is_unlike_name or is_plain_secret(sure, value)
+
+
+def is_told_password(sure: Certainty, value: str) -> bool:
+    """`with password Value12` in a sentence."""
+    return not value.startswith(MARK) and is_made_up(value) and any(map(str.isdigit, value))
 
 
 def is_mixed(sure: Certainty, value: str) -> bool:

@@ -17,8 +17,8 @@ _PLACEHOLDER = re.compile(
 _NAME = re.compile(r"_?[a-z]+(?:_[a-z]+)+$|_?[A-Z]+(?:_[A-Z]+)+$|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+$")
 _ABOUT_SECRETS = re.compile(r"(?i)passw(?:or)?d|passphrase|secret|token|credential|api-?key")
 _ABOUT_TESTS = re.compile(
-    r"(?i)test|fake|mock|valid|sample|demo|expired|wrong|passw(?:or)?d|secret|token|cred|key|\bid\b|user"
-    r"|abc|foo|bar|v\d|sha\d"
+    r"(?i)test|fake|mock|valid|sample|demo|expired|wrong|passw(?:or)?d|secret|token|cred|key|user"
+    r"|(?<![a-z0-9])(?:id|abc|foo|bar)(?![a-z])|v\d|sha\d"
 )
 _CHUNK = re.compile(r"[A-Za-z0-9]+")
 _PART = re.compile(r"[A-Za-z]+|[0-9]+")
