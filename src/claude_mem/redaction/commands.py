@@ -9,7 +9,6 @@ from claude_mem.redaction.values import (
     is_made_up,
     is_odd_password,
     is_password,
-    is_path,
     looks_random,
 )
 from claude_mem.redaction.word_patterns import Rule, RuleSet, Subject, rule
@@ -34,10 +33,6 @@ def _is_typed(value: str) -> bool:
 
 def _is_made_up(value: str) -> bool:
     return is_made_up(value) or _is_token(value)
-
-
-def _is_set_value(value: str) -> bool:
-    return is_password(value) and not is_path(value) and not value.isdigit()
 
 
 def _password(word: str, *parts: str) -> Rule:
@@ -179,18 +174,20 @@ PLAIN_COMMANDS = RuleSet((
     _password("net use", r"[ \t][^\n]{1,200}?/user:\S{1,80}[ \t]{1,4}"),
     _password("net use", r"[ \t]{1,4}(?:\w:[ \t]{1,4})?\\\\\S{1,200}[ \t]{1,4}(?!/)"),
     _password("net user", r"[ \t]{1,4}[\w.$-]{1,60}[ \t]{1,4}(?!/)"),
-    rule(" /p", KIND, r"(?i) /(?:p(?:ass(?:word)?|wd|w))[: =]", _VALUE, accept=is_password),
-    rule(" /p ", KIND, r" /[pP][ \t]{1,4}", _VALUE, accept=is_odd_password),
-    rule(" /rp", KIND, r"(?i) /rp[: ]", _VALUE, accept=is_password),
+    *(
+        rule(word, KIND, rf"(?i){word}(?:word|d)?[: =]", _VALUE, accept=is_password)
+        for word in (" /pass", " /pw", " /rp")
+    ),
+    rule("signtool", KIND, r"\bsigntool\b[^\n]{1,200}? /p[ \t]", _VALUE, accept=is_password, whole=True),
     *(
         _password(word, r"[ \t]{1,4}(?:-[\w-]{1,20}[ \t]{1,4})?")
         for word in (
             "setcookie", "encrypt_string", "operator unseal", "bw unlock", "service install",
-            "importprivkey", "requirepass", "masterauth", "insecure-password", "fio-password",
+            "importprivkey", "insecure-password",
         )
     ),
-    rule("auth ", KIND, r"(?m)(?:^|redis-cli|[>\"'`])[ \t]?(?:AUTH|auth)[ \t](?:[\w.-]{1,40}[ \t])?",
-         r"(?P<value>[^\s\"']{6,200})[\"'`]?[ \t]*$", accept=_is_made_up, before=10),
+    rule("auth ", KIND, r"(?im)(?:^|(?<=redis-cli )|(?<=> )|(?<=[>\"'`]))auth[ \t](?:[\w.-]{1,40}[ \t])?",
+         r"(?P<value>[^\s\"']{6,200})[\"'`]?[ \t]*$", accept=_is_made_up),
     rule("send ", KIND, r"\bsend[ \t]{1,4}(?:-- )?\"(?P<value>[^\s\"'$\\]{6,200})\\[rn]",
          accept=is_odd_password, whole=True),
     rule("move ", KIND, r"(?i)MOVE[ \t]{1,4}'(?P<value>[^'\n]{4,100})'\s{1,8}TO\s{1,8}[\w-]{0,40}"
@@ -199,19 +196,22 @@ PLAIN_COMMANDS = RuleSet((
     rule("setuser ", KIND, r"(?i)\bsetuser[ \t]{1,4}[^\n]{1,120}?[ \t]>(?P<value>[^\s\"']{4,200})",
          accept=is_password, whole=True),
     _password("set-env", r"[ \t]{1,4}[\w.-]{1,60}[ \t]{1,4}[\w.-]{1,80}[ \t]{1,4}"),
-    *(  # NAME=value or -b value behind what sets secrets; NAME value if it is unlike words
-        rule(word, "command-token", rf"\b{re.escape(word)}\b", _SET_OPTIONS, way, _SET_VALUE,
-             accept=accept, whole=True)
-        for word in (
-            "secret set", "secret add", "secrets set", "secrets:set", "env:set", "env set", "config:set",
-            "variable set", "variables set", "kv put", "vault write", "chamber write", "secret put",
-            "config set --secret", "functions:config:set", "item create", "consul kv",
+    *(  # NAME=value, NAME value or -b value behind what sets secrets
+        rule(
+            word, "command-token", rf"\b{re.escape(word)}\b", _SET_OPTIONS,
+            r"(?:(?:--body|--value|--data|-b|-v)[ =]?|[\"']?[\w.:/\[\]-]{1,80}"
+            r"(?:=|[ \t]{1,4}(?!\S+[ \t]+[^\s-])))", _SET_VALUE,
+            accept=_is_made_up, whole=True,
         )
-        for way, accept in (
-            (r"(?:(?:--body|--value|--data|-b|-v)[ =]?|[\"']?[\w.:/\[\]-]{1,80}=)", _is_set_value),
-            (r"[\w.:/-]{1,80}[ \t]{1,4}(?!\S+[ \t]+[^\s-])", _is_made_up),
+        for word in (
+            "secret set", "secret add", "secrets set", "secrets:set", "env:set", "env set",
+            "config:set", "variable set", "variables set", "kv put", "vault write",
+            "chamber write", "secret put", "config set --secret", "functions:config:set",
+            "item create", "consul kv",
         )
     ),
+    rule("kv put", KIND, r"\bkv put[ \t]{1,4}\S{1,100}[ \t]{1,4}[\w-]{1,60}=", _VALUE, accept=is_password,
+         whole=True),
     rule("--from-literal", "command-token", r"--from-literal[= ][\"']?[\w.-]{1,80}=", _VALUE,
          accept=is_password),
     *(
@@ -225,12 +225,14 @@ PLAIN_COMMANDS = RuleSet((
          whole=True),
     rule("<auth-user-pass>", KIND, r"<auth-user-pass>\s{1,8}\S{1,80}\s{1,8}(?P<value>[^\s<]{4,200})",
          accept=is_password),
-    rule("]:", KIND, r"\]:\d{2,5}[ \t]{1,8}[\w.@+-]{1,80}:(?P<value>[^\s:@/]{6,200})[ \t]*(?:\n|\Z)",
-         accept=is_password),
+    *(
+        rule(f"]:{port}", KIND, rf"\]:{port}[ \t]{{1,8}}[\w.@+-]{{1,80}}:", _VALUE, accept=is_password)
+        for port in (587, 465, 25)
+    ),
     rule("user ", KIND, r"user[ \t]{1,4}[\w.@-]{1,60}[ \t]{1,4}(?P<value>[^\s\"':=]{6,100})[ \t]*(?:\n|\Z)",
          accept=is_odd_password, whole=True),
-    rule("-o ", KIND, r"-o[ \t]{1,4}[\w,=.@/-]{0,200}?\bpass(?:word)?=(?P<value>[^\s\"',]{4,200})",
-         accept=is_password),
+    rule(",pass", KIND, r"-o[ \t]{1,4}[\w,=.@/-]{0,200}?,pass(?:word)?=(?P<value>[^\s\"',]{4,200})",
+         accept=is_password, before=200),
     rule("access key [", "command-token", r"(?i)access key \[[^\]\n]{0,40}\]: ?", _TOKEN,
          accept=_is_token),
     rule("--set ", KIND, r"--set[ \t]{1,4}'(?:\[\"[\w.-]{1,60}\"\]){1,6}[ \t]\"(?P<value>[^\"\n]{4,200})",

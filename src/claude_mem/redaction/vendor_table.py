@@ -438,7 +438,6 @@ SHAPES: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
         ("tableau-token", "==:", r"[A-Za-z0-9+/]{22}==:[A-Za-z0-9]{32}"),
         ("tor-key", "ed25519-v3", r"ED25519-V3:[A-Za-z0-9+/]{60,}=*"),
         ("elastic-key", "apikey", r"(?<=ApiKey )[A-Za-z0-9+/]{40,}={0,2}"),
-        ("ntlm-hash", ":::", r"[0-9a-fA-F]{32}:[0-9a-fA-F]{32}(?=:::)"),
         ("fly-token", "flyv1", r"(?<=FlyV1 )[A-Za-z0-9=_,/+-]{60,}"),
         ("gemfury-token", "fury", r"[A-Za-z0-9]{6}-[A-Za-z0-9]{20}"),
     )

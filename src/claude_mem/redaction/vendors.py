@@ -117,9 +117,19 @@ def _find_prefixed(subject: Subject) -> Iterator[Span]:
                 yield span
 
 
+def _shape_clue(word: str) -> str:
+    piece = longest_piece(word)
+    return piece if len(piece) > 2 else ""  # shorter ones are in most texts
+
+
+_SHAPE_CLUES = {word: _shape_clue(word) for _, word, _ in SHAPES}
+VOCABULARY.add_parts(filter(None, _SHAPE_CLUES.values()))
+
+
 def _find_shapes(subject: Subject) -> Iterator[Span]:
     for kind, word, pattern in SHAPES:
-        if word in subject.lowered:
+        clue = _SHAPE_CLUES[word]
+        if (not clue or clue in subject.clues) and word in subject.lowered:
             for match in pattern.finditer(subject.text):
                 yield Span(match.start(), match.end(), kind)
 

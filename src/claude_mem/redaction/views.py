@@ -28,7 +28,7 @@ _WRITTEN = re.compile(
     rf"|(?<=\\)\\{{0,15}}(?:x1[bB]|u001[bB]|u\{{1b\}}|e|0?33){_CODE}|(?<=%)1[bB]{_CODE}"
     rf"|(?<=\#)033{_CODE}|(?<=&)\#(?:27|x1[bB]);{_CODE}|(?<=[{_INVISIBLE}]))"
     r"|(?<=\\)\\{0,15}(?:u(?:\{(?P<braced>[0-9a-fA-F]{1,5})\}|(?P<four>[0-9a-fA-F]{4}))"
-    r"|x(?P<two>[0-9a-fA-F]{2})|0(?P<octal>[0-7]{2})|(?P<letter>[nrtabfv])|(?P<plain>[\"'`/&$]))"
+    r"|x(?P<two>[0-9a-fA-F]{2})|0(?P<octal>[0-7]{2})|(?P<letter>[nrtabfv]))"
     r"|(?<=%)(?:25){0,4}(?P<percent>[2-7][0-9a-fA-F]|0[9aAdD])"
     r"|(?<==)(?P<printable>3D|20|22)"
     r"|(?<=&)(?P<entity>(?:amp;){0,4}(?:[a-z]{2,6}|\#\d{1,5}|\#[xX][0-9a-fA-F]{1,4});))"
@@ -135,7 +135,7 @@ def _as_shown(match: re.Match[str]) -> str:
         return _character(int(digits or match["printable"], 16))
     if match["octal"]:
         return _character(int(match["octal"], 8))
-    return match["plain"] or _CONTROL.get(match["letter"], " ")
+    return _CONTROL.get(match["letter"], " ")
 
 
 def _character(code: int) -> str:
