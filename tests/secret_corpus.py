@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.secret_kinds import AROUND, MISSED, NAMED, SYNTAX, VENDORS
+from tests.secret_syntax import PLACES
 
 LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 ALNUM = LOWER + UPPER + DIGITS
@@ -109,6 +110,21 @@ SORTS: dict[str, Value] = {
     "url-password": lambda m: m.pick(m.word() + m.some(DIGITS, 3), m.some(ALNUM, 16)),
     "letters": Maker.letters_password,
     "random-letters": lambda m: m.some(LOWER + UPPER, 24),
+    "plain": lambda m: m.word().title() + m.word().title() + m.some(DIGITS, 2),
+    "phrase": lambda m: " ".join(m.word() for _ in range(4)),
+    "mnemonic": lambda m: " ".join(m.word() for _ in range(12)),
+    "base32": lambda m: m.some(BASE32, 32),
+    "mixed-long": lambda m: m.some(ALNUM + "!@#%^&*()-_=+[]|;:,.<>?/~", 64),
+    "fernet": lambda m: m.some(URL, 43) + "=",
+    "token43": lambda m: m.some(URL, 43),
+    "wif": lambda m: "K" + m.some("123456789abcdefghjkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ", 51),
+    "minisign": lambda m: "RWRTY0Iy" + m.some(BASE64, 204),
+    "apr1": lambda m: fill("$apr1$[a:8]$[a:22]", m),
+    "bcrypt": lambda m: fill("$2y$12$[a:53]", m),
+    "sha512-crypt": lambda m: fill("$6$[a:16]$[a:86]", m),
+    "yescrypt": lambda m: fill("$y$j9T$[a:22]$[a:43]", m),
+    "argon2": lambda m: fill("$argon2id$v=19$m=65536,t=3,p=4$[a:22]$[a:43]", m),
+    "pbkdf2": lambda m: fill("pbkdf2_sha256$600000$[a:22]$[a:43]=", m),
     "token": lambda m: m.some(m.pick(ALNUM, URL, HEX, LOWER + DIGITS), m.size(20, 24, 32, 40)),
     "words": lambda m: m.word() + m.word(),
     "slashed": lambda m: f"{m.some(ALNUM, 5)}/{m.some(ALNUM, 9)}",
@@ -147,9 +163,24 @@ def _file(m: Maker, sort: str) -> tuple[str, str]:
         )
         return text, body.splitlines()[2]
     label = {"pem-rsa": f"RSA {key}", "pem-ec": f"EC {key}", "pem-openssh": f"OPENSSH {key}",
-             "pem-escaped": key, "pem-pgp": f"PGP {key} BLOCK"}[sort]  # fmt: skip
+             "pem-pgp": f"PGP {key} BLOCK", "pem-ssh2": f"SSH2 ENCRYPTED {key}"}.get(sort, key)  # fmt: skip
     text, body = _pem(m, label)
-    return text.replace("\n", "\\n") if sort == "pem-escaped" else text, body.splitlines()[5]
+    line = body.splitlines()[5]
+    if sort == "pem-base64":
+        encoded = _encoded(text)
+        return encoded, encoded[200:260]
+    shapes: dict[str, Callable[[str], str]] = {
+        "pem-escaped": lambda text: text.replace("\n", "\\n"),
+        "pem-one-line": lambda text: text.replace("\n", " "),
+        "pem-quoted": lambda text: "\n".join(f'"{line}\\n" +' for line in text.split("\n")),
+        "pem-indented": lambda text: "\n".join(f"  {line}" for line in text.split("\n")),
+        "pem-crlf": lambda text: text.replace("\n", "\r\n"),
+        "pem-html": lambda text: text.replace("\n", "<br>"),
+        "pem-ssh2": lambda text: text.replace("-----BEGIN", "---- BEGIN")
+        .replace("-----END", "---- END")
+        .replace("KEY-----", "KEY ----"),
+    }
+    return shapes.get(sort, str)(text), line
 
 
 def sample_of(pattern: re.Pattern[str], maker: Maker) -> str:
@@ -206,7 +237,7 @@ def corpus(seed: int, of_each: int = 2) -> list[Planted]:
         for way in maker.chance.sample(ways, min(of_each, len(ways))):
             secret = fill(template, maker)
             planted.append(Planted(kind, way.format(secret), secret))
-    for kind, around, sort in (*SYNTAX, *MISSED):
+    for kind, around, sort in (*SYNTAX, *PLACES, *MISSED):
         for _ in range(of_each):
             shown, secret = _file(maker, sort) if sort not in SORTS else (SORTS[sort](maker),) * 2
             planted.append(Planted(kind, around.format(shown), secret))

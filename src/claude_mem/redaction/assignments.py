@@ -11,11 +11,15 @@ from claude_mem.redaction.judging import (
     Accept,
     is_argument,
     is_connection_password,
+    is_environment_value,
+    is_flag_value,
     is_listed_secret,
+    is_logged_secret,
     is_mixed,
     is_plain_secret,
     is_quoted_secret,
     is_setting,
+    is_told_password,
     kind_of,
 )
 from claude_mem.redaction.names import LONGEST_NAME, Certainty, certainty
@@ -25,6 +29,9 @@ from claude_mem.redaction.word_patterns import Subject
 
 _STEMS = frozenset((
     "pass", "pwd", "pw", "psk", "secret", "token", "key", "cred", "kennwort", "senha", "contrase",
+    "clave", "wachtwoord", "heslo", "geslo", "salasana", "lozinka", "parol", "haslo", "jelszo",
+    "sifre", "losenord", "adgangskode", "kodeord", "sandi", "khau", "slaptazodis", "segredo",
+    "secreto", "geheim", "schl", "jeton", "sleutel", "chave", "llave",
 ))  # fmt: skip
 _ONLY_AT_END = "pw"
 VOCABULARY.add_parts(_STEMS)
@@ -40,7 +47,8 @@ _AFTER = re.compile(
     r"|:[ \t]{0,4}\n(?:[ \t]{1,40}\w{1,40}:[^\n]{0,80}\n){0,4}?[ \t]{1,40}[Dd]efault:)"
     r"|(?P<typed>[ \t]{0,8}:[ \t]{0,4}[A-Za-z&*][\w.\[\]<>|?, '&*]{0,50}?"  # name: type =
     r"(?: =(?![=>])|=(?=[ \t]{0,4}[\"'`]))"
-    r"|[ \t]{1,4}[*\[\]\w.]{1,20}[ \t]{1,4}:?=(?!=))"  # name type =
+    r"|[ \t]{1,4}[*\[\]\w.]{1,20}[ \t]{1,4}:?=(?!=)"  # name type =
+    r"|[ \t]{1,4}As[ \t]{1,4}\w{1,20} =|[ \t]{0,4}\{ ?get; ?(?:\w{1,10} )?(?:set|init);? ?\} =)"
     r"|[ \t]{0,20}(?P<operator>=>|:{1,3}=|\?\?=?|\?=|\|\|=?|[.+]=|={1,3}|!={1,2}|<-|->"
     r"|:[-+?](?=\S)|:(?!:)\*{0,2}"
     r"|,|\((?=\s{0,20}[^\s)])|\{(?=[\"'])|\.(?:toBe|toEqual|toStrictEqual|equals?|isEqualTo|set)\("
@@ -59,6 +67,10 @@ _OPENING = re.compile(
     r"|default[ \t]{0,4}=[ \t]{0,4})?"
     r"[bBrRuUfFlLnN@$]{0,3}(?P<quote>\\{0,7}(?:\"{3}|'{3}|[\"'`]))"
 )
+_ENDS_LINE, _GIVES = ("", "\n", "\r"), (":", "=", ":=", "?=")
+_ENDS = ("", "\n", "\r", " ", "\t", "&", "#", '"', "'")
+_QUOTES = ('"', "'", "`")
+_SETTERS = ("put(", "setitem(", "set(", "setproperty(", "setenv(", "setdefault(", "add(", "addproperty(")
 _LOOKUP = re.compile(
     r"(?i)get|env|input|read|load|find|fetch|param|config|lookup|prompt|ask|query|\b[t_]\($|has"
     r"|encode|decode|replace|split|strip|format|join|print|log"
@@ -81,15 +93,21 @@ _FIRST_WORD = re.compile(
     r"(?i)\b(?:api|access|secret|private|auth|bearer|license|signing|encryption|account|refresh|session"
     r"|subscription|bot) \Z"
 )
+_LAST_WORD = re.compile(r"(?P<value>[^\s\"'`<>|;,(){}\[\]=/]{8,60}+)(?=[\s,;.]|\Z)")
 _ELEMENT_VALUE = re.compile(
-    r"\s{0,60}(?:<!\[CDATA\[)?(?P<value>[^\s<>]{4,500})(?:\]\]>)?\s{0,60}</"
+    r"\s{0,60}(?:<!\[CDATA\[|<[Vv]alue>)?(?P<value>[^\s<>]{4,500})(?:\]\]>)?\s{0,60}</"
 )
 _REST = re.compile(r"[A-Za-z0-9+/_=.~!@#%^&*-]*")
 _AFTER_FLAG = re.compile(r"(?:\A|[\s\"'])--?[A-Za-z][\w-]{0,30}[ =][\"']?\Z|[\s\"']/[a-z]:\Z")
 _AFTER_PAIR = re.compile(r"(?:\A|[\s\"'(])\w{2,20}=[^\s,=()\"']{1,100} \Z")  # host=… password=…
 _USER_NEAR = re.compile(r"(?i)\b(?:user|user_?name|login|email)[\"']?[ \t]{0,8}[:=]")
 _USER_LINE = re.compile(
-    r"(?i)\b(?:user|user_?name|login|email)[ \t]{0,8}[:=][ \t]{0,8}[\w.@-]+[ \t]*\n[ \t]*\Z"
+    r"(?i)\b(?:user|user_?name|login|email)[ \t]{0,8}[:= \t][ \t]{0,8}[\w.@-]+[ \t]*\n[ \t]*\Z"
+)
+_SECTION = re.compile(r"(?m)^\[[a-z][\w. -]{0,40}\][ \t]*\n(?:[\w. -]{1,40}=[^\n]*\n|[ \t]*\n)*\Z")
+_PROSE = re.compile(
+    r"(?i)(?<![\w.-])(?:the|an?|use[ds]?|using|with|and|or|pass(?:ing)?|if|add(?:ed)?|via|set|to|of|for|is|when|by"
+    r"|no|not|require[sd]?|supports?|missing|new|our|your|we|it|both|either|flags?|options?)(?![\w.-])"
 )
 _ESCAPE = re.compile(r"\\{1,4}[nrt](?=[A-Z_#\[]|\Z)")  # the end of a line in a string
 _LONGEST_VALUE = 500
@@ -98,7 +116,7 @@ _NEAR = 120  # characters before a name
 _LONGEST_LINE = 200  # of a line, what is looked at before a name
 _DEFINES = frozenset((
     "#define", "define", "-x", "-gx", "-ux", "env", "setenv", "setx", "set", "arg", "export",
-    "(setq", "(def",
+    "(setq", "(def", "set(",
     "(define", "fastcgi_param", "proxy_set_header", "add_header", "option",
 ))  # fmt: skip
 _ENDS_ARGUMENT = re.compile(r"[ \t]{0,4}(?:\\?\r?\n|\Z|[|;&\"'`)]|-)")
@@ -197,7 +215,9 @@ class _Assignment:
         if self.after["space"] is not None:
             return self._argument() or self._mentioned()
         if self.after["prose"] is not None:
-            return self._quoted(is_listed_secret) or self._plain()
+            match = _LAST_WORD.match(self.text, self.after.end())
+            told = self._found(match, is_listed_secret) if match else None
+            return self._quoted(is_listed_secret) or told or self._plain()
         if self.operator == ",":
             return self._listed()
         if self.operator == "(" or self.operator.startswith("."):
@@ -211,15 +231,19 @@ class _Assignment:
         """`setPassword("value")`."""
         if self.is_quoted or self.sure is Certainty.ODD:
             return None
-        return self._quoted(is_listed_secret if self.name.islower() else is_quoted_secret)
+        is_method = self.name.startswith(".") or "." in self.name
+        is_word = self.name.islower() and not is_method
+        return self._quoted(is_listed_secret if is_word else is_quoted_secret)
 
     def _listed(self) -> Span | None:
         """`f("NAME", "value")`, `["--name", "value"]`."""
         if self.is_flag and self.is_quoted:
-            return self._quoted(is_quoted_secret)
+            return self._quoted(is_flag_value)
         if not self.is_quoted:
             return None
-        before = self.text[max(0, self.start - 12) : self.start].rstrip("\"'`\\ \t\n")
+        before = self.text[max(0, self.start - 20) : self.start].rstrip("\"'`\\ \t\n")
+        if before.lower().endswith(_SETTERS):
+            return self._quoted(is_quoted_secret)
         if not before.endswith(("(", "[", "{")):
             return self._quoted(is_mixed)
         return self._quoted(is_quoted_secret if self.is_environment else is_listed_secret)
@@ -261,22 +285,29 @@ class _Assignment:
         is_defined = before.split(" ")[-1] in _DEFINES
         if not (self.is_flag or is_defined or is_keyword) or self.is_quoted:
             return None
-        if span := self._quoted(is_quoted_secret):
+        if span := self._quoted(is_flag_value if self.is_flag else is_quoted_secret):
             return span
         match = _PLAIN.match(self.text, self.after.end())
         if match is None or match["value"][0] == "-":
             return None
         is_word = match["value"].islower() and match["value"].isalpha()
-        if is_word and not _ENDS_ARGUMENT.match(self.text, match.end()):
-            return None  # prose about a flag
-        return self._found(match, is_plain_secret if is_keyword else is_argument)
+        if is_word and not _ENDS_ARGUMENT.match(self.text, match.end()) and _is_prose(before):
+            return None
+        return self._found(match, is_plain_secret if is_keyword else is_flag_value)
 
     def _mentioned(self) -> Span | None:
         """`Invalid token 'value'`, `storePassword "value"`."""
         if self.is_quoted:
             return None
         if self.sure is Certainty.PASSWORD:
-            return self._quoted(is_listed_secret) or self._alone()
+            match = _LAST_WORD.match(self.text, self.after.end())
+            return (
+                self._quoted(is_quoted_secret)
+                or self._alone()
+                or (self._found(match, is_told_password) if match else None)
+            )
+        if self.sure is Certainty.SECRET and (span := self._quoted(is_listed_secret)):
+            return span
         match = _SENTENCE_VALUE.match(self.text, self.after.end())
         return self._found(match, is_mixed) if match else None
 
@@ -285,7 +316,8 @@ class _Assignment:
         if self.text[_line_start(self.text, self.start) : self.start].strip():
             return None
         match = _LAST_OF_LINE.match(self.text, self.after.end())
-        return self._found(match, is_plain_secret) if match else None
+        is_of_user = self._is_of_settings(_line_start(self.text, self.start))
+        return self._found(match, is_argument if is_of_user else is_plain_secret) if match else None
 
     def _plain(self) -> Span | None:
         match = _PLAIN.match(self.text, self.after.end())
@@ -300,25 +332,38 @@ class _Assignment:
 
     def _plain_accept(self, match: re.Match[str]) -> Accept:
         """How sure a value without quotes must be, by what is around it."""
+        following = self.text[match.end() : match.end() + 1]
+        line_start = _line_start(self.text, self.start)
         space_before = self.after.start("operator") > self.after.end("close")
         is_tight = self.operator == "=" and not match["gap"] and not space_before
-        if is_tight and (self.is_environment or self.is_flag or self._is_after_flag()):
-            return is_argument
+        if is_tight and (self.is_flag or self._is_after_flag()):
+            return is_flag_value
+        is_alone = not self.text[line_start : self.start].strip(" \t-#/*;$")
+        if is_tight and (self.is_environment or (is_alone and following.isspace())):
+            return is_environment_value
         if self.operator in (":-", ":+", ":?") and self.is_environment:
             return is_argument
         if self.after["block"] is not None:
             return is_setting
-        following = self.text[match.end() : match.end() + 1]
-        if is_tight and following == ";" and self.sure >= Certainty.ODD:
+        if self.after["pair"] is not None:
+            return is_environment_value if self.is_environment else is_quoted_secret
+        is_of_connection = following == ";" or self.text[self.start - 1 : self.start] == ";"
+        if is_tight and is_of_connection and self.sure >= Certainty.ODD:
             return is_connection_password
-        if following in ("", "\n", "\r") and self.operator in (":", "=") and not self.is_quoted:
-            line_start = _line_start(self.text, self.start)
-            is_alone = not self.text[line_start : self.start].strip(" \t-")
+        if self.operator == ":" and following and following in _QUOTES and self._is_header():
+            return is_environment_value
+        if following in _ENDS_LINE and self.operator in _GIVES and not self.is_quoted:
             if is_alone and (is_tight or self._is_of_settings(line_start)):
-                return is_argument
+                return is_environment_value if self.is_environment else is_argument
             if is_alone and self.operator == ":":
                 return is_setting
+        if is_tight and not self.is_quoted and following in _ENDS and self.sure >= Certainty.LIKELY:
+            return is_logged_secret
         return is_plain_secret
+
+    def _is_header(self) -> bool:
+        """`'name: value'`, a string of its own."""
+        return not self.is_quoted and self.text[self.start - 1 : self.start] in _QUOTES
 
     def _is_after_flag(self) -> bool:
         """`--set name=value`, `"host=… name=value"`."""
@@ -330,6 +375,8 @@ class _Assignment:
 
     def _is_of_settings(self, line_start: int) -> bool:
         if self.is_environment:
+            return True
+        if _SECTION.search(self.text, max(0, line_start - _NEAR), line_start):
             return True
         return bool(_USER_LINE.search(self.text, max(0, line_start - 120), self.start))
 
@@ -354,6 +401,11 @@ def _name_start(text: str, position: int) -> int:
     if position and text[position - 1] == "\\" and text[position] in "nrt":
         position += 1  # an escape is not part of the name
     return position
+
+
+def _is_prose(before: str) -> bool:
+    """Whether a flag is mentioned in a sentence: it has words that commands do not have."""
+    return not before or _PROSE.search(before) is not None
 
 
 def _line_start(text: str, position: int) -> int:

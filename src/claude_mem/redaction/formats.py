@@ -8,8 +8,10 @@ from claude_mem.redaction.prefilter import VOCABULARY, whole
 from claude_mem.redaction.spans import MARK, Span
 from claude_mem.redaction.values import (
     is_gibberish,
+    is_made_up,
     is_odd_password,
     is_password,
+    is_path,
     is_placeholder,
     looks_random,
 )
@@ -30,7 +32,11 @@ def _is_user_and_password(value: str) -> bool:
 
 
 def _is_authorization(value: str) -> bool:
-    return _is_user_and_password(value) or _is_token(value)
+    return _is_user_and_password(value) or _is_bearer(value)
+
+
+def _is_bearer(value: str) -> bool:
+    return _is_token(value) or (is_made_up(value) and not is_path(value))
 
 
 _Q = r"(?:\\{0,7}[\"'`])?"  # a quote, perhaps escaped
@@ -38,8 +44,20 @@ _ASSIGN = r"\s{0,4}[:=]\s{0,4}"
 _ARGUMENT = r"[\"'][^\"'\n]{1,100}[\"']\s{0,4},\s{0,20}"
 _QUOTED = r"[\"'](?P<value>[^\"'\s]{4,200})[\"']"
 
+# A key in a call: a literal, perhaps as bytes.
+_KEY = (
+    r"(?:\[\]byte\(|Encoding\.\w{1,10}\.GetBytes\(|Buffer\.from\(|new TextEncoder\(\)\.encode\()?"
+    r"[bru@]?[\"'](?P<value>[^\"'\s]{6,200})[\"']"
+)
+_ALGORITHM = re.compile(r"(?i)(?:hs|rs|es|ps|sha|hmac|aes|md|des|utf|hex|base|latin|ascii|dbi:)[\w:.-]*$")
+
+
+def _is_key_of_call(value: str) -> bool:
+    return is_password(value.removeprefix("0x")) and not _ALGORITHM.match(value)
+
+
 HEADERS = (
-    rule("eyj", "jwt", r"\beyJ[A-Za-z0-9_-]{8,4000}(?:\.[A-Za-z0-9_-]{0,8000}){2,4}"),
+    rule("eyj", "jwt", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,4000}(?:\.[A-Za-z0-9_-]{0,8000}){2,4}"),
     *(
         rule(
             word,
@@ -54,9 +72,16 @@ HEADERS = (
     rule(
         "bearer ",
         "authorization",
-        r"(?i)\bbearer[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/-]{16,4000}=*)",
+        r"(?i)\bbearer[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/-]{10,4000}=*)",
         whole=True,
-        accept=looks_random,
+        accept=_is_bearer,
+    ),
+    rule(
+        "bearer ",
+        "authorization",
+        r"(?i)[:=(,]\s{0,4}[\"'`]?bearer[ \t]{1,4}(?P<value>[a-z]{10,60})[\"'`]",
+        accept=is_password,
+        before=6,
     ),
     rule(
         "signature=",
@@ -227,6 +252,19 @@ CALLS = (
         accept=is_password,
         whole=True,
     ),
+    rule(
+        ".connect(",
+        "basic-auth",
+        r"\.connect\(\s{0,20}", _ARGUMENT, _ARGUMENT, _QUOTED,
+        accept=is_odd_password,
+    ),
+    rule(
+        "secure:",
+        "secret",
+        r"\bsecure:[ \t]{1,4}[\"']?(?P<value>[A-Za-z0-9+/=]{40,2000})",
+        accept=_is_token,
+        whole=True,
+    ),
     *rules_for(
         ("auth=(", "basicauth(", "basic_auth(", "passwordauthentication(", "credential(",
          "credentials("),
@@ -247,10 +285,43 @@ CALLS = (
         accept=is_odd_password,
         whole=True,
     ),
+    *(  # the key is the last of these arguments
+        rule(word, "secret", r"(?i)", re.escape(word), before, _KEY, accept=_is_key_of_call,
+             whole=whole)
+        for before, whole, words in (
+            (r"[^\n]{1,200}?,\s{0,20}", True,
+             ("jwt.sign(", "jwt.verify(", "jwt.encode(", "jwt.decode(", "createhmac(",
+              "createcipher(", "createcipheriv(", "createdecipheriv(", "hash_hmac(", ".signwith(",
+              "hmac.hexdigest(", "hmac.digest(", "hmac::hexdigest(", "hmac.new(", "db.auth(",
+              "jwt::encode(", "jwt::decode(")),
+            (r"[^\n]{1,120}?,[^\n]{1,120}?,\s{0,20}", True, ("openssl_encrypt(", "dbi->connect(")),
+            (r"\s{0,20}", True,
+             ("hmac.new(", "signedstring(", "secretkeyspec(", "pbekeyspec(", "hmac256(", "hmac512(",
+              "hmacsha256(", "hmacsha512(", "hmacsha1(", "symmetricsecuritykey(", "fernet(",
+              "cookieparser(", "scryptsync(", "pbkdf2sync(", "wallet(", "crypt(", "sendline(",
+              "hmac384(", "setsigningkey(")),
+        )
+        for word in words
+    ),
+    *rules_for(
+        ("oracle.connect(", "oracledb.connect("),
+        "basic-auth",
+        r"\s{0,20}[\"'][\w.$-]{1,60}(?:/|[\"'],\s{0,20}[\"'])(?P<value>[^\"'\s@]{4,200})",
+        accept=is_password,
+        whole=True,
+    ),
+    rule(
+        "buildconfigfield(",
+        "secret",
+        r"(?i)buildConfigField\([^\n,]{1,40},\s{0,4}[\"']\w{0,60}(?:key|token|secret|password)\w{0,20}[\"'],"
+        r"\s{0,4}[\"']\\{0,3}[\"']?(?P<value>[^\"'\\\s]{6,200})",
+        accept=is_password,
+        whole=True,
+    ),
     rule(
         "convertto-securestring",
         "basic-auth",
-        r"(?i)ConvertTo-SecureString\s{1,4}(?:-String\s{1,4})?[\"'](?P<value>[^\"'\n]{4,200})",
+        r"(?i)ConvertTo-SecureString\s{1,4}(?:-String\s{1,4})?[\"']?(?P<value>[^\"'\n\s$(-][^\"'\n\s]{3,200})",
         accept=is_password,
         whole=True,
     ),
@@ -271,19 +342,35 @@ PGPASS = Rule(
 )
 
 
+# What a password is stored as: it can be guessed from it.
+_HASH = re.compile(
+    r"\$(?:(?:[1567y]|apr1|2[abxy]|argon2\w{1,2}|scrypt)\$[A-Za-z0-9./$=,+-]{24,300}"
+    r"|[0-9]{3,8}\$[A-Za-z0-9./+=]{6,60}\$[A-Za-z0-9./+=]{30,100}"  # of Django
+    r"|[0-9]{4,7}:[A-Za-z0-9/+=]{16,60}\$[A-Za-z0-9/+=]{20,60}:[A-Za-z0-9/+=]{20,60})"  # SCRAM
+)
+_LDAP_HASH = re.compile(r"\{(?:SSHA|SHA|SMD5|PBKDF2|CRYPT)[\w-]{0,10}\}[A-Za-z0-9./$=+-]{24,300}")
+
+
+def _find_hashes(text: str) -> Iterator[Span]:
+    for pattern in (_HASH, _LDAP_HASH):
+        for match in pattern.finditer(text):
+            yield Span(*match.span(), "password-hash")
+
+
 _SECRET = whole("secret")
 VOCABULARY.add_words(["secret"])
-_KIND_SECRET = re.compile(r"kind:[ \t]{1,4}[\"']?secret[\"']?\s")
+_KIND_SECRET = re.compile(r"kind[\"']?:[ \t]{0,4}[\"']?secret[\"']?[\s,}]")
 # The values of a Secret of Kubernetes, whatever their names
 _SECRET_DATA = re.compile(
     r"(?m)^[ \t]{0,20}(?:data|stringData):[ \t]{0,8}\n"
     r"(?P<lines>(?:[ \t]{1,20}[\w.-]{1,80}:[^\n]{0,4000}\n?){1,50})"
 )
-_SECRET_LINE = re.compile(r"(?m):[ \t]{1,8}[\"']?(?P<value>[^\s\"'#|>$<{]{8,4000})")
+_SECRET_MEMBERS = re.compile(r"\"(?:data|stringData)\"\s{0,8}:\s{0,8}\{(?P<lines>[^{}]{1,20000})\}")
+_SECRET_LINE = re.compile(r"(?m):[ \t]{0,8}[\"']?(?P<value>[^\s\"'#|>$<{]{8,4000})")
 
 
 def _find_kubernetes_secrets(text: str) -> Iterator[Span]:
-    for block in _SECRET_DATA.finditer(text):
+    for block in (*_SECRET_DATA.finditer(text), *_SECRET_MEMBERS.finditer(text)):
         for line in _SECRET_LINE.finditer(text, block.start("lines"), block.end("lines")):
             if not is_placeholder(line["value"]) and not line["value"].startswith(MARK):
                 yield Span(line.start("value"), line.end("value"), "kubernetes-secret")
@@ -291,6 +378,7 @@ def _find_kubernetes_secrets(text: str) -> Iterator[Span]:
 
 def find_formats(subject: Subject) -> Iterator[Span]:
     yield from FORMATS.find(subject)
+    yield from _find_hashes(subject.text)
     if _SECRET in subject.clues and _KIND_SECRET.search(subject.lowered):
         yield from _find_kubernetes_secrets(subject.text)
     if _PGPASS_PORT.search(subject.text):

@@ -7,8 +7,10 @@ from claude_mem.redaction.names import Certainty, certainty
 from claude_mem.redaction.spans import MARK
 from claude_mem.redaction.values import (
     is_gibberish,
+    is_made_up,
     is_odd_password,
     is_password,
+    is_path,
     is_placeholder,
     is_reference,
     is_uuid,
@@ -17,6 +19,7 @@ from claude_mem.redaction.values import (
 
 Accept = Callable[[Certainty, str], bool]
 _HEX_NUMBER = re.compile(r"0x[0-9a-fA-F]+")
+_WORDS = re.compile(r"[a-z]{3,12}(?:-[a-z]{3,12}){2,7}")
 # Letters of a secret that consists of words.
 _SHORTEST_WORDS = {Certainty.LIKELY: 14, Certainty.SECRET: 8, Certainty.ODD: 99}
 
@@ -45,16 +48,41 @@ def is_argument(sure: Certainty, value: str) -> bool:
         return is_password(value)
     if sure is Certainty.ODD:
         return len(value) >= 8 and _is_unlike_words(value)
+    if sure is Certainty.SECRET and _WORDS.fullmatch(value):
+        return is_password(value)
     if sure >= Certainty.LIKELY and value.isalpha() and len(value) >= _SHORTEST_WORDS[sure]:
         return is_password(value)
+    if sure >= Certainty.LIKELY and is_made_up(value):
+        return True
     return _is_key(sure, value)
+
+
+def is_flag_value(sure: Certainty, value: str) -> bool:
+    """Behind `--token` or `API_TOKEN=`, where people write whatever they chose."""
+    if value.startswith((MARK, "-")):
+        return False
+    if sure is Certainty.POSSIBLE:
+        return is_made_up(value) or _is_key(sure, value)
+    return (
+        is_argument(sure, value)
+        or sure in (Certainty.LIKELY, Certainty.SECRET)
+        and is_password(value)
+        and "=" not in value
+        and not value.isdigit()
+        and not is_path(value)
+    )
+
+
+def is_environment_value(sure: Certainty, value: str) -> bool:
+    return is_argument(sure, value) or (not value.startswith(MARK) and is_made_up(value))
 
 
 def is_listed_secret(sure: Certainty, value: str) -> bool:
     """In a list of strings or a call, where the name may be a string like any other."""
-    if any(c in value for c in " \t\n"):
+    if any(c in value for c in " \t\n") or value.startswith(MARK):
         return False
-    return is_plain_secret(sure, value)
+    is_named = sure in (Certainty.LIKELY, Certainty.SECRET)
+    return (is_named and is_made_up(value)) or is_plain_secret(sure, value)
 
 
 def is_connection_password(sure: Certainty, value: str) -> bool:
@@ -65,6 +93,8 @@ def is_setting(sure: Certainty, value: str) -> bool:
     """On a line of its own, as in YAML, where it might be a type."""
     if sure is Certainty.PASSWORD and value.islower() and len(value) >= 8:
         return is_password(value)
+    if sure in (Certainty.LIKELY, Certainty.SECRET) and is_made_up(value):
+        return not value.startswith(MARK)
     return is_plain_secret(sure, value)
 
 
@@ -75,6 +105,19 @@ def is_plain_secret(sure: Certainty, value: str) -> bool:
     if sure is Certainty.PASSWORD:
         return _is_unlike_words(value)
     return sure is not Certainty.ODD and len(value) >= 16 and _is_key(sure, value)
+
+
+def is_logged_secret(sure: Certainty, value: str) -> bool:
+    """`token=Value12` among other words: unlike a variable."""
+    if value.startswith(MARK):
+        return False
+    is_unlike_name = is_made_up(value) and any(map(str.isupper, value)) and not value.isupper()
+    return is_unlike_name or is_plain_secret(sure, value)
+
+
+def is_told_password(sure: Certainty, value: str) -> bool:
+    """`with password Value12` in a sentence."""
+    return not value.startswith(MARK) and is_made_up(value) and any(map(str.isdigit, value))
 
 
 def is_mixed(sure: Certainty, value: str) -> bool:

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 class Certainty(IntEnum):
     NONE = 0
-    POSSIBLE = 1  # a token, a key: its value must look random
-    LIKELY = 2  # an API key, an access token: a shorter value will do
+    POSSIBLE = 1  # a key of some kind: its value must look random
+    LIKELY = 2  # an API key, a token: a shorter value will do
     SECRET = 3  # a secret, which people also make up themselves
     ODD = 4  # `pass` and `pwd`, which have other meanings: no word, no path, not too short
     PASSWORD = 5  # anything that is not a word of code
@@ -34,11 +34,17 @@ _SUFFIXES = _words("""
 _PASSWORDS = _words("""
     password passwd passphrase passcode passwort kennwort senha psk pw pword sshpass requirepass
     storepass keypass dbpass userpass smtppass mailpass ftppass rootpass adminpass mysqlpass pgpass
-    redispass proxypass wifipass sudopass loginpass authpass contrase contraseña passe
+    redispass proxypass wifipass sudopass loginpass authpass contrase contraseña contrasena passe chiave
+    askpass
+    clave wachtwoord heslo geslo salasana lozinka parola parool haslo hasla jelszo sifre sifresi
+    losenord losen passord adgangskode kodeord sandi khau parole palavra slaptazodis salasana
 """)
 _PLURALS = _words("passwords keys tokens")
 _ASKING = _words("get has is no not without require requires needs change reset forgot")
-_SECRETS = _words("secret secrets secretkey clientsecret appsecret mnemonic")
+_SECRETS = _words("""
+    secret secrets secretkey clientsecret appsecret mnemonic segredo secreto geheimnis geheim
+    schlussel schluessel jeton sleutel chave llave
+""")
 _API_KEYS = _words("apikey authkey accesskey privatekey apitoken authtoken accesstoken bottoken")
 _CREDENTIALS = _words("credential credentials creds cred")
 # Words before `key` that make it a secret, and those that make it something else.
@@ -56,11 +62,6 @@ _OTHER_KEYS = _words("""
     locale react list item data node tree leaf field property prop attribute sequence type name
     registry hkey hot press arrow enter escape tab shift function modifier shortcut keyboard
     idempotency dedup deduplication join link ref reference kebab camel snake any each every no
-    """)
-_SECRET_TOKENS = _words("""
-    api access auth oauth oauth2 refresh bearer bot secret session personal deploy deployment
-    private authentication authorization id push registry upload publish service user admin
-    webhook github gitlab slack npm pypi discord telegram vault sentry jwt
     """)
 _OTHER_TOKENS = _words("""
     page next prev previous continuation sync cursor pagination resume start end eos bos pad unk
@@ -112,4 +113,4 @@ def _of_key(before: str) -> Certainty:
 def _of_token(before: str) -> Certainty:
     if before in _OTHER_TOKENS:
         return Certainty.NONE
-    return Certainty.LIKELY if before in _SECRET_TOKENS else Certainty.POSSIBLE
+    return Certainty.LIKELY

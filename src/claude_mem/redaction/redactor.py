@@ -97,21 +97,31 @@ class Redactor:
     def _spans(self, text: str) -> list[Span]:
         if len(text) < SHORTEST or text in self._harmless:
             return []
-        from claude_mem.redaction.word_patterns import Subject
-
-        finders = _finders()  # first: the clues of a text are those of the finders that are there
-        subject = Subject(text)
-        spans = [
-            span
-            for find in finders
-            for span in find(subject)
-            if not self._is_allowed(text[span.start : span.end])
-        ]
+        spans = [*self._found(text), *self._spans_as_read(text)]
         if not spans and len(text) <= _LONGEST_REMEMBERED:
             if len(self._harmless) >= _MOST_REMEMBERED:
                 self._harmless.clear()
             self._harmless.add(text)
         return spans
+
+    def _found(self, text: str) -> list[Span]:
+        from claude_mem.redaction.word_patterns import Subject
+
+        finders = _finders()  # first: the clues of a text are those of the finders that are there
+        subject = Subject(text)
+        return [
+            span
+            for find in finders
+            for span in find(subject)
+            if not self._is_allowed(text[span.start : span.end])
+        ]
+
+    def _spans_as_read(self, text: str) -> Iterator[Span]:
+        from claude_mem.redaction.views import spans_as_read
+
+        for span in spans_as_read(text, self._found):
+            if not self._is_allowed(text[span.start : span.end]):
+                yield span
 
     def _collect(self, value: Json, texts: list[str], outer: str = "") -> bool:
         """Appends the names and texts of a value; whether a name alone gives a secret away."""

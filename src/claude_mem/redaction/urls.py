@@ -8,6 +8,7 @@ from claude_mem.redaction.prefilter import VOCABULARY, longest_piece
 from claude_mem.redaction.spans import MARK, Span
 from claude_mem.redaction.values import (
     is_gibberish,
+    is_made_up,
     is_odd_password,
     is_password,
     is_placeholder,
@@ -19,12 +20,12 @@ from claude_mem.redaction.word_patterns import Subject
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}\Z")
 _AUTHORITY = re.compile(r"[^\s\"'<>`\\]{1,400}")
 _HOST = re.compile(
-    r"@(?!sha256)(?:localhost|[A-Za-z][\w-]{1,60}\.[A-Za-z][\w.-]{1,60}|(?:\d{1,3}\.){3}\d)"
+    r"@(?!sha256)(?:localhost|tcp\(|unix\(|[A-Za-z][\w-]{1,60}\.[A-Za-z][\w.-]{1,60}|(?:\d{1,3}\.){3}\d)"
 )
 _USER = re.compile(r"(?:\A|(?<=[\s\"'(=]))[A-Za-z][\w.-]{1,40}:(?P<value>[^\s:@/\"'`<>()]{6,60})\Z")
 _LONGEST_USER = 110
 _STRICT = re.compile(r"[^/?#]*")
-_QUERY = re.compile(r"[?&;](?P<name>[\w.%~-]{1,60})=(?P<value>[^\s&\"'<>`#;\\)\]}]{6,2000})")
+_QUERY = re.compile(r"[?&;#](?P<name>[\w.%~-]{1,60})=(?P<value>[^\s&\"'<>`#;\\)\]}]{6,2000})")
 # Names that are those of secrets in a query only.
 _QUERY_NAMES = frozenset((
     "sig", "signature", "x-amz-signature", "x-goog-signature", "x-amz-security-token", "code",
@@ -79,7 +80,7 @@ def find_url_secrets(subject: Subject) -> Iterator[Span]:
     if "@" in text:
         yield from _with_scheme(text)
         yield from _without_scheme(text)
-    if "=" in text and ("?" in text or "&" in text):
+    if "=" in text and ("?" in text or "&" in text or "#" in text):
         yield from _in_query(text)
     for clue in _PATH_CLUES & subject.clues:
         for kind, word, pattern in _PATHS_BY_CLUE[clue]:
@@ -104,7 +105,7 @@ def _in_authority(text: str, start: int) -> Iterator[Span]:
     user, colon, password = authority[0][:end].partition(":")
     if end < 0 or "/" in user:
         return
-    if len(user) >= 16 and (looks_random(user) or is_gibberish(user)):
+    if len(user) >= 16 and (_is_token(user) or is_gibberish(user)):
         yield Span(start, start + len(user), "url-token")
     if colon and password and not password.startswith(MARK) and is_password(password):
         yield Span(start + len(user) + 1, start + end, "url-password")
@@ -133,6 +134,10 @@ def _end_of_user(authority: str) -> int:
     return -1 if is_port or not colon or "//" in password else end
 
 
+def _is_token(value: str) -> bool:
+    return looks_random(value) or is_made_up(value)
+
+
 def _in_query(text: str) -> Iterator[Span]:
     for match in _QUERY.finditer(text):
         name, value = match["name"].lower(), match["value"]
@@ -141,6 +146,6 @@ def _in_query(text: str) -> Iterator[Span]:
             sure = max(sure, Certainty.POSSIBLE)
         if sure is Certainty.NONE or value.startswith(MARK) or is_placeholder(value):
             continue
-        is_secret = is_password(value) if sure is Certainty.PASSWORD else looks_random(value)
+        is_secret = is_password(value) if sure is Certainty.PASSWORD else _is_token(value)
         if is_secret and not is_reference(value):
             yield Span(match.start("value"), match.end("value"), "url-token")

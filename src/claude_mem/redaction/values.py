@@ -16,6 +16,10 @@ _PLACEHOLDER = re.compile(
 )
 _NAME = re.compile(r"_?[a-z]+(?:_[a-z]+)+$|_?[A-Z]+(?:_[A-Z]+)+$|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+$")
 _ABOUT_SECRETS = re.compile(r"(?i)passw(?:or)?d|passphrase|secret|token|credential|api-?key")
+_ABOUT_TESTS = re.compile(
+    r"(?i)test|fake|mock|valid|sample|demo|expired|wrong|passw(?:or)?d|secret|token|cred|key|user"
+    r"|(?<![a-z0-9])(?:id|abc|foo|bar)(?![a-z])|v\d|sha\d"
+)
 _CHUNK = re.compile(r"[A-Za-z0-9]+")
 _PART = re.compile(r"[A-Za-z]+|[0-9]+")
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -30,6 +34,7 @@ _REFERENCE = re.compile(
 )
 _DOTTED = re.compile(r"(?i)[*&]?[a-z_$][\w$]*(?:(?:\??\.|::|->)[a-z_$][\w$]*)+$")  # a.name
 _PATH = re.compile(r"\.{0,2}/|[\w.-]+(?:/[\w.-]+)+/?$")
+_EXTENSIONS = frozenset("txt json yaml yml toml key pem env file py js ts go sh md".split())
 _SHORTEST_RANDOM = 10
 _LONG = 40  # characters in one word
 _SHORTEST_NUMBER = 15  # digits
@@ -124,6 +129,15 @@ def is_odd_password(value: str) -> bool:
         return False  # a name, though one with a number at its end may be a password
     letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
     return letters and (digits or any(symbol in value for symbol in "!@#$%^&*+="))
+
+
+def is_path(value: str) -> bool:
+    return "/" in value or value.rpartition(".")[2] in _EXTENSIONS
+
+
+def is_made_up(value: str) -> bool:
+    """A token that somebody chose: letters with digits, and no word about secrets or tests."""
+    return len(value) >= 8 and is_odd_password(value) and not _ABOUT_TESTS.search(value)
 
 
 def _entropy(value: str) -> float:

@@ -31,9 +31,10 @@ _BY_PREFIX: dict[str, list[Vendor]] = {}
 for _row in VENDORS:
     for _prefix in _row.prefixes:
         _BY_PREFIX.setdefault(_prefix, []).append(_row)
-# A token begins where a word begins, or behind an escape: %3D, \n.
+# A token begins where a word begins.
 _PREFIXES = _prefix_pattern(list(_BY_PREFIX))
-_PREFIX = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{{2}})|(?<=\\[nrt])){_PREFIXES}")
+_BOUNDARY = r"(?<![A-Za-z0-9])"
+_PREFIX = re.compile(f"{_BOUNDARY}{_PREFIXES}")
 # What is long enough for a token; a prefix may end outside of it: sha256~
 _CANDIDATE = re.compile(r"[A-Za-z0-9_+=%-]{11,}+")
 _CHANCE, _RUN = 5, 60
@@ -48,7 +49,9 @@ _EXAMPLE = re.compile(r"(?i)example|x{8}|\.{3}|your[_-]")
 
 def _is_candidate(run: str) -> bool:
     """Of names: inside of one there is no token without a digit."""
-    return run[:3] in _BEGINNINGS or _DIGIT.search(run) is not None
+    if _DIGIT.search(run) is not None:
+        return True
+    return any(part[:3] in _BEGINNINGS for part in run.split("="))
 
 
 def _is_random(body: str) -> bool:
@@ -85,8 +88,6 @@ def _has_prefix(subject: Subject) -> bool:
     """Whether there may be a prefix at all, with what must follow it."""
     if _HAS_PREFIX in subject.clues:
         return True
-    if _HAS_PREFIX_BEHIND_ESCAPE in subject.clues and "\\" in subject.text:
-        return True
     split = _SPLIT_PREFIXES & subject.clues
     if _HAS_LONG_RUN not in subject.clues:
         split -= _BEFORE_LONG_RUNS
@@ -116,9 +117,19 @@ def _find_prefixed(subject: Subject) -> Iterator[Span]:
                 yield span
 
 
+def _shape_clue(word: str) -> str:
+    piece = longest_piece(word)
+    return piece if len(piece) > 2 else ""  # shorter ones are in most texts
+
+
+_SHAPE_CLUES = {word: _shape_clue(word) for _, word, _ in SHAPES}
+VOCABULARY.add_parts(filter(None, _SHAPE_CLUES.values()))
+
+
 def _find_shapes(subject: Subject) -> Iterator[Span]:
     for kind, word, pattern in SHAPES:
-        if word in subject.lowered:
+        clue = _SHAPE_CLUES[word]
+        if (not clue or clue in subject.clues) and word in subject.lowered:
             for match in pattern.finditer(subject.text):
                 yield Span(match.start(), match.end(), kind)
 
@@ -127,7 +138,6 @@ def _find_shapes(subject: Subject) -> Iterator[Span]:
 
 _HAS_CANDIDATE, _HAS_SHAPE = "a candidate", "a long candidate with a digit"
 _HAS_PREFIX, _HAS_LONG_RUN = "a prefix", "a long run"
-_HAS_PREFIX_BEHIND_ESCAPE = "a prefix behind a letter that may be escaped"
 _LONG_RUN = 20
 _SHORTEST_CANDIDATE = 11
 _RUN_CHARACTERS = frozenset(IN_RUNS)
@@ -153,10 +163,7 @@ _FOLLOWING = {prefix: min(map(_least_following, vendors)) for prefix, vendors in
 _BEFORE_LONG_RUNS = frozenset(
     prefix for prefix in _SPLIT_PREFIXES if _FOLLOWING[prefix] >= _LONG_RUN
 )
-# In runs between spaces; what is before the first letter of one may be a backslash.
-_BOUNDARY_IN_RUNS = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<= [nrt]))"
-_BEHIND_LETTER = re.compile(r"(?<= [nrt])")
-_PREFIX_IN_RUNS = re.compile(rf"{_BOUNDARY_IN_RUNS}(?=(?P<prefix>{_PREFIXES}))")
+_PREFIX_IN_RUNS = re.compile(rf"{_BOUNDARY}(?=(?P<prefix>{_PREFIXES}))")
 
 
 def _by_piece(*, is_first: bool) -> dict[str, list[str]]:
@@ -171,7 +178,7 @@ def _by_piece(*, is_first: bool) -> dict[str, list[str]]:
 
 _BY_FIRST, _BY_OTHER = _by_piece(is_first=True), _by_piece(is_first=False)
 _PIECE_IN_RUNS = re.compile(
-    rf"{_BOUNDARY_IN_RUNS}(?P<first>{_prefix_pattern(list(_BY_FIRST))})(?= )"
+    rf"{_BOUNDARY}(?P<first>{_prefix_pattern(list(_BY_FIRST))})(?= )"
     rf"|(?<= )(?P<other>{_prefix_pattern(list(_BY_OTHER))})"
 )
 
@@ -196,13 +203,8 @@ def _with_prefix(runs: str) -> Iterator[tuple[str, str]]:
         start, behind = match.start(), match.end("prefix")
         position = start + 1
         if runs.find(" ", behind, behind + _FOLLOWING[match["prefix"]]) < 0:
-            end = runs.find(" ", behind)
-            run = runs[runs.rfind(" ", 0, position) + 1 : end]
-            if _BEHIND_LETTER.match(runs, start):
-                yield run, _HAS_PREFIX_BEHIND_ESCAPE
-            else:
-                yield run, _HAS_PREFIX
-                position = end
+            end = position = runs.find(" ", behind)
+            yield runs[runs.rfind(" ", 0, start + 1) + 1 : end], _HAS_PREFIX
         match = _PREFIX_IN_RUNS.search(runs, position)
 
 
