@@ -19,14 +19,12 @@ from itertools import accumulate, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from claude_mem.index.small_database_cache import SmallDatabase
 from claude_mem.index.text import frequent_words_search, passage_queries, term_hashes
 from claude_mem.index.text.filters import (
     Condition,
     Filters,
     all_of,
     any_of,
-    only_wrong,
     result_condition,
     turn_condition,
 )
@@ -167,11 +165,10 @@ def rank(
     count: int,
     weights: Weights = WEIGHTS,
     loaded: LoadedIndex | None = None,
-    cached: SmallDatabase | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
-    candidates = collect(connection, parsed, filters, count, weights, loaded, cached=cached)
-    return rank_candidates(connection, candidates, parsed, filters, count, weights, cached)
+    candidates = collect(connection, parsed, filters, count, weights, loaded)
+    return rank_candidates(connection, candidates, parsed, filters, count, weights)
 
 
 def rank_candidates(
@@ -181,9 +178,8 @@ def rank_candidates(
     filters: Filters,
     count: int,
     weights: Weights = WEIGHTS,
-    cached: SmallDatabase | None = None,
 ) -> list[RankedTurn]:
-    near = neighbourhood(connection, filters, len(weights.next_shares), cached)
+    near = neighbourhood(connection, filters, len(weights.next_shares))
     return order(candidates, parsed, near, weights, CONSIDERED * count)
 
 
@@ -199,13 +195,11 @@ def collect(
     loaded: LoadedIndex | None = None,
     terms: list[Term] | None = None,
     depth: Depth | None = None,
-    cached: SmallDatabase | None = None,
 ) -> Candidates:
     """For at least `count` turns, where there are so many. `terms`: those of the query, if they
-    were looked up before. `depth`: if it is not that of a search. `cached`: what a semantic index
-    has of these passages already."""
+    were looked up before. `depth`: if it is not that of a search."""
     depth = depth or SEARCH
-    terms = look_up_terms(connection, parsed, cached) if terms is None else terms
+    terms = look_up_terms(connection, parsed) if terms is None else terms
     by_vector, read = max(depth.by_vector, 2 * count), depth.read
     if len(parsed.text.split()) <= FEW_WORDS:
         read = min(read, READ_OF_FEW_WORDS)
@@ -224,14 +218,10 @@ def collect(
     )  # fmt: skip
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, read)
-    wrong = only_wrong(connection, filters) if cached is not None else None
-    if cached is not None and wrong is not None:
-        rows, turns = cached.passages_of_turns(ids, wrong)
-    else:
-        shown = result_condition(connection, filters)
-        rows, turns = passage_queries.passages_of_turns(
-            connection, ids, shown.sql, shown.values, with_pieces=loaded is not None
-        )
+    shown = result_condition(connection, filters)
+    rows, turns = passage_queries.passages_of_turns(
+        connection, ids, shown.sql, shown.values, with_pieces=loaded is not None
+    )
     if excluded:
         rows = [row for row in rows if row.turn not in excluded]
     similar_words = loaded.similar_words if loaded is not None else None
@@ -259,15 +249,10 @@ def _grams(piece: str) -> list[str]:
     return grams(piece)[:-1] or [piece]
 
 
-def look_up_terms(
-    connection: sqlite3.Connection, parsed: ParsedQuery, cached: SmallDatabase | None = None
-) -> list[Term]:
+def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[Term]:
     texts = texts_by_stem(parsed)
     total = passage_queries.passage_count(connection)
-    if cached is not None:
-        counts = cached.term_counts(connection, texts)
-    else:
-        counts = term_counts(connection, texts, total)
+    counts = term_counts(connection, texts, total)
     terms = [
         Term(stemmed, text, passage_queries.inverse_frequency(total, count), count)
         for stemmed, text in texts.items()
@@ -517,22 +502,12 @@ def _passages_holding(rows: Sequence[PassageRow], terms: list[Term]) -> list[lis
 # Order: what the evidence makes of a turn
 
 
-def neighbourhood(
-    connection: sqlite3.Connection,
-    filters: Filters,
-    reach: int,
-    cached: SmallDatabase | None = None,
-) -> Neighbourhood:
-    neighbours = passage_queries.neighbours if cached is None else cached.neighbours
-    wrong = only_wrong(connection, filters) if cached is not None else None
-
+def neighbourhood(connection: sqlite3.Connection, filters: Filters, reach: int) -> Neighbourhood:
     def read(ids: Iterable[int]) -> dict[int, TurnRow]:
-        if cached is not None and wrong is not None:
-            return cached.turn_rows(ids, wrong)
         condition = result_condition(connection, filters)
         return passage_queries.turn_rows(connection, ids, condition.sql, condition.values)
 
-    return Neighbourhood(lambda turns: neighbours(connection, turns, reach), read)
+    return Neighbourhood(lambda turns: passage_queries.neighbours(connection, turns, reach), read)
 
 
 def order(

@@ -15,9 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
-from claude_mem.index.small_database_cache import SmallDatabase
 from claude_mem.index.text import document_queries, passage_queries, term_counts
-from claude_mem.index.text.filters import NO_FILTERS, Filters, only_wrong
+from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.text.passage_queries import Match, Place
 from claude_mem.index.text.words import parts_of, pieces, stem
 from claude_mem.index.vectors.lazy_index import SemanticIndex
@@ -175,31 +174,27 @@ def _find(
         return as_rows(connection, matches[: query.limit]), len(matches) > query.limit
     parsed = with_occasions(connection, parsed, query.filters.project_id)
     end = query.offset + query.limit + 1
-    loaded = cached = None
+    loaded = None
     if semantic_index is not None:
         loaded = semantic_index.load()
-        cached = loaded.small_database.current(connection)
         total = passage_queries.passage_count(connection)
         term_counts.start_reading_ahead(connection, total, loaded.cache.in_background)
-    ranked = rank(connection, parsed, query.filters, end, weights, loaded, cached)
+    ranked = rank(connection, parsed, query.filters, end, weights, loaded)
     if query.order != "relevance":
         newest_first = query.order == "date_desc"
         ranked.sort(key=lambda r: (r.turn.created_at_epoch, r.turn.id), reverse=newest_first)
     # Duplicates are merged as far as the page can reach.
-    page, duplicates_of = _merge_duplicates(connection, ranked[: CONSIDERED * end], cached)
-    return _turn_rows(connection, page[query.offset : end], parsed, query, duplicates_of, cached)
+    page, duplicates_of = _merge_duplicates(connection, ranked[: CONSIDERED * end])
+    return _turn_rows(connection, page[query.offset : end], parsed, query, duplicates_of)
 
 
 def _merge_duplicates(
-    connection: sqlite3.Connection, ranked: list[RankedTurn], cached: SmallDatabase | None
+    connection: sqlite3.Connection, ranked: list[RankedTurn]
 ) -> tuple[list[RankedTurn], dict[int, list[int]]]:
     """The best of turns whose first observations say the same, and by its turn the documents of
     the others."""
     by_document = {result.turn.shown: result for result in ranked}
-    if cached is not None:
-        linked = cached.duplicates_of(by_document)
-    else:
-        linked = passage_queries.duplicates_of(connection, by_document)
+    linked = passage_queries.duplicates_of(connection, by_document)
     if not linked:
         return ranked, {}
     merged: dict[int, list[int]] = {}
@@ -221,18 +216,18 @@ def _turn_rows(
     parsed: ParsedQuery,
     query: Query,
     duplicates_of: dict[int, list[int]],
-    cached: SmallDatabase | None,
 ) -> tuple[list[SearchRow], bool]:
     """A row for each turn up to the limit, named after the first of its memories that passes the
     filters; and whether there are more."""
     judge, stems = Strength.of(parsed), stems_of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
-    memories = _memories_of_turns(connection, places, query.filters, cached)
+    memories = _memories_of_turns(connection, places, query.filters)
     names = project_names(connection)
     passing = [(r, memories[at]) for r, at in zip(ranked, places, strict=True) if at in memories]
     page = passing[: query.limit]
-    read_texts = passage_queries.texts_of_passages if cached is None else cached.texts
-    texts = read_texts(connection, [passage for r, _ in page if (passage := r.passage) is not None])
+    texts = passage_queries.texts_of_passages(
+        connection, [passage for r, _ in page if (passage := r.passage) is not None]
+    )
     rows: list[SearchRow] = []
     for result, (match, others) in page:
         also = [*others, *duplicates_of.get(result.turn.id, ())]
@@ -260,16 +255,8 @@ def _memories_of_turns(
     connection: sqlite3.Connection,
     places: list[Place],
     filters: Filters,
-    cached: SmallDatabase | None,
 ) -> dict[Place, tuple[Match, list[int]]]:
     """By turn the first memory that passes the filters, and the documents of the others."""
-    wrong = only_wrong(connection, filters) if cached is not None else None
-    if cached is not None and wrong is not None:
-        memories = cached.memories_of_turns(places, wrong)
-        return {
-            at: (of_turn[0], [match.document for match in of_turn[1:]])
-            for at, of_turn in memories.items()
-        }
     documents = passage_queries.documents_of_turns(connection, places, filters)
     shown = passage_queries.get_matches(connection, [of_turn[0] for of_turn in documents.values()])
     matches = {match.document: match for match in shown}

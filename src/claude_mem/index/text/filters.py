@@ -150,19 +150,6 @@ def result_condition(connection: sqlite3.Connection, filters: Filters) -> Condit
     return Condition(f"{condition.sql} AND {_TURN_NOT_WRONG}", condition.values)
 
 
-def only_wrong(connection: sqlite3.Connection, filters: Filters) -> frozenset[int] | None:
-    """The documents that these filters leave out because they are marked as wrong; None where the
-    filters leave out others as well, but for those of other projects."""
-    if turn_condition(filters).sql != "TRUE":
-        return None
-    return frozenset() if filters.with_wrong else wrong_documents(connection)
-
-
-@read_once
-def wrong_documents(connection: sqlite3.Connection) -> frozenset[int]:
-    return frozenset(row[0] for row in connection.execute("SELECT document FROM wrong_documents"))
-
-
 def _of_type(filters: Filters) -> Condition:
     """Any of the kinds, or an observation of any of the types."""
     codes = [KINDS.index(kind) for kind in filters.kinds]

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
-from sys import intern
 from typing import Any, NamedTuple
 
 from claude_mem.index.text.documents import (
@@ -73,8 +72,6 @@ class PassageRow(NamedTuple):
     def turn(self) -> int:
         return self.id >> PASSAGE_BITS
 
-
-NeighbourRow = tuple[Any, ...]  # a turn, then its neighbours, in the order of `_distances`
 
 # As `_make`, without a call of Python for each row.
 _turn_row = partial(tuple.__new__, TurnRow)
@@ -252,22 +249,6 @@ def _tuples(
     return cursor.execute(sql, tuple(values)).fetchall()
 
 
-def turn_ids(connection: sqlite3.Connection) -> list[int]:
-    return [row[0] for row in connection.execute("SELECT id FROM indexed_turns ORDER BY id")]
-
-
-def rows_of_turns(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> list[PassageRow]:
-    """All passages of turns none of which waits for the index."""
-    rows = _tuples(
-        connection,
-        f"SELECT p.id, {_KIND}, words, names_time, terms, pieces FROM json_each(?1) i CROSS JOIN"
-        " passages p ON p.id BETWEEN i.value << ?2 AND (i.value + 1 << ?2) - 1 ORDER BY p.id",
-        (json.dumps(sorted(turn_ids)), PASSAGE_BITS),
-    )
-    # One text for each kind, not for each row.
-    return [_passage_row((id_, intern(kind), *others)) for id_, kind, *others in rows]
-
-
 def rows_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[PassageRow]:
     """None while the turn waits for the index."""
     rows = connection.execute(
@@ -282,21 +263,12 @@ def rows_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[PassageRo
 def neighbours(
     connection: sqlite3.Connection, turns: Iterable[TurnRow], reach: int
 ) -> list[tuple[int, int, int]]:
-    """The turns within reach in the same session: (of which turn, how far, which turn)."""
+    """The turns within reach in the same session, the nearest first: (of which turn, how far, which
+    turn)."""
     if not reach:
         return []
-    return steps(neighbour_rows(connection, sorted(turn.id for turn in turns), reach), reach)
-
-
-def neighbour_rows(
-    connection: sqlite3.Connection, turns: Sequence[int], reach: int
-) -> list[NeighbourRow]:
-    return _tuples(connection, _neighbours_sql(reach), (json.dumps(turns),))
-
-
-def steps(rows: Iterable[NeighbourRow], reach: int) -> list[tuple[int, int, int]]:
-    """The nearest neighbours first."""
-    rows = list(rows)
+    ids = json.dumps(sorted(turn.id for turn in turns))
+    rows = _tuples(connection, _neighbours_sql(reach), (ids,))
     return [
         (row[0], distance, other)
         for column, distance in enumerate(_distances(reach), start=1)
@@ -371,15 +343,6 @@ def duplicates_of(connection: sqlite3.Connection, documents: Iterable[int]) -> d
         "SELECT document, twin FROM twins"
         " WHERE document IN (SELECT value FROM json_each(?)) ORDER BY document, twin",
         (json.dumps(list(documents)),),
-    ):
-        duplicates.setdefault(document, []).append(duplicate)
-    return duplicates
-
-
-def all_duplicates(connection: sqlite3.Connection) -> dict[int, list[int]]:
-    duplicates: dict[int, list[int]] = {}
-    for document, duplicate in connection.execute(
-        "SELECT document, twin FROM twins ORDER BY document, twin"
     ):
         duplicates.setdefault(document, []).append(duplicate)
     return duplicates

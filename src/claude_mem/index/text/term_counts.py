@@ -99,10 +99,6 @@ def read_ahead(connection: sqlite3.Connection, total: int) -> None:
     _read_ahead[database] = total
 
 
-def all_term_counts(connection: sqlite3.Connection) -> dict[str, int]:
-    return dict(connection.execute("SELECT term, doc FROM passage_terms").fetchall())
-
-
 @read_once
 def _path(connection: sqlite3.Connection) -> str:
     """Empty of a database in memory."""

@@ -17,7 +17,6 @@ from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
-from claude_mem.index.small_database_cache import SmallDatabaseCache
 from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.vector_table import TableState, read_state
 from claude_mem.store import StoreReader
@@ -114,7 +113,6 @@ class SemanticIndex:
                     VectorSearch(cache, self._chroma),
                     Calibration.of(model),
                     SimilarWords(static),
-                    SmallDatabaseCache(cache),
                 )
             return self._loaded
 
@@ -177,7 +175,7 @@ class SemanticIndex:
         return read_state(connection, indexing.generation(connection), self.id, None)
 
     def wait_until_loaded(self) -> None:
-        """Waits for what is read in the background: vectors of large projects, a small database."""
+        """Waits for the vectors of large projects, which are read in the background."""
         self.load().cache.wait_until_loaded()
 
 
@@ -189,7 +187,6 @@ class LoadedIndex(NamedTuple):
     vector_search: "VectorSearch"
     calibration: "Calibration"
     similar_words: "SimilarWords"
-    small_database: SmallDatabaseCache  # as current as the vectors in the cache
 
 
 @read_once

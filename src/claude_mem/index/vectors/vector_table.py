@@ -3,8 +3,7 @@
 A row is inserted without a vector in the transaction that indexes its document (`mark`), and
 filled later by an embedder (`fill`). A vector never outlives its text: a change removes it in the
 same transaction. Every change gets a new revision, and documents that were removed are listed, so
-that copies (`vector_search`, `chroma`, `small_database_cache`) read only what is new since their
-`TableState`.
+that copies (`vector_search`, `chroma`) read only what is new since their `TableState`.
 """
 
 import json
