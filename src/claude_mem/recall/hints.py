@@ -342,16 +342,11 @@ def _rank(
     passages."""
     filters = Filters(project_id=prompt.project_id, until=prompt.until)
     loaded = semantic_index.load() if semantic_index is not None else None
-    cached = loaded.small_database.current(connection) if loaded is not None else None
     for depth in (DEPTH, SEARCH):
-        collected = collect(
-            connection, query, filters, MAX_LINES, WEIGHTS, loaded, terms, depth, cached
-        )
+        collected = collect(connection, query, filters, MAX_LINES, WEIGHTS, loaded, terms, depth)
         results = [
             result
-            for result in rank_candidates(
-                connection, collected, query, filters, MAX_LINES, cached=cached
-            )
+            for result in rank_candidates(connection, collected, query, filters, MAX_LINES)
             if result.passage is not None
         ]
         ranked = [

@@ -4,29 +4,24 @@ First, evidence is collected: the best passages by full text and the nearest by 
 both are read, and their words are compared with those of the query, the same or similar.
 
 Then each passage is scored by its bm25, its cosine, and how well its words match. A turn counts as
-much as its best passage, and a little for the others of the turn and of its session; short turns
-also get a share of the score of their neighbours in the session. Turns whose title the query names,
-and those of the time that it names, are boosted. Ties go to the newer turn.
+much as its best passage, and a little for the others of the turn; short turns also get a share of
+the score of their neighbours in the session. Turns whose title the query names, and those of the
+time that it names, are boosted. Ties go to the newer turn.
 """
 
 import math
 import sqlite3
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from itertools import accumulate, islice
-from operator import itemgetter
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from claude_mem.index.small_database_cache import SmallDatabase
 from claude_mem.index.text import frequent_words_search, passage_queries, term_hashes
 from claude_mem.index.text.filters import (
     Condition,
     Filters,
     all_of,
     any_of,
-    only_wrong,
     result_condition,
     turn_condition,
 )
@@ -35,14 +30,13 @@ from claude_mem.index.text.passage_queries import PASSAGE_BITS, PassageRow, Turn
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
 from claude_mem.index.vectors.lazy_index import LoadedIndex
-from claude_mem.recall.parsed_query import ParsedQuery, Span, Word
+from claude_mem.recall.parsed_query import ParsedQuery, Span
 from claude_mem.recall.weights import WEIGHTS, Weights
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.blocks import Similarities
     from claude_mem.index.vectors.similar_words import SimilarWords
 
-MANY = 2_000  # passages
 FEW = 4  # words
 FEW_WORDS = 3  # of a query: keywords, not a question
 READ_OF_FEW_WORDS = 80  # passages; more made no answer better
@@ -54,11 +48,6 @@ REPETITIONS = ("compaction", "plan")
 _WEEK = 7 * 86_400_000
 _ASKS_WHEN = ("when", "how long ago", "what date", "what day", "what month", "what year",
               "which month", "which year", "which day", "since when")  # fmt: skip
-
-# Columns of many passages: an attribute of each takes three times as long.
-_id_of, _kind_of, _words_of, _terms_of, _pieces_of = map(
-    itemgetter, map(PassageRow._fields.index, ("id", "kind", "words", "terms", "pieces"))
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +146,6 @@ class RankedTurn(NamedTuple):
         return NO_EVIDENCE if self.number is None else self.passages.evidence(self.number)
 
 
-_ranked = partial(tuple.__new__, RankedTurn)  # as `_make`, without a call of Python for each
-
-
 def rank(
     connection: sqlite3.Connection,
     parsed: ParsedQuery,
@@ -167,11 +153,10 @@ def rank(
     count: int,
     weights: Weights = WEIGHTS,
     loaded: LoadedIndex | None = None,
-    cached: SmallDatabase | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
-    candidates = collect(connection, parsed, filters, count, weights, loaded, cached=cached)
-    return rank_candidates(connection, candidates, parsed, filters, count, weights, cached)
+    candidates = collect(connection, parsed, filters, count, weights, loaded)
+    return rank_candidates(connection, candidates, parsed, filters, count, weights)
 
 
 def rank_candidates(
@@ -181,9 +166,8 @@ def rank_candidates(
     filters: Filters,
     count: int,
     weights: Weights = WEIGHTS,
-    cached: SmallDatabase | None = None,
 ) -> list[RankedTurn]:
-    near = neighbourhood(connection, filters, len(weights.next_shares), cached)
+    near = neighbourhood(connection, filters, len(weights.next_shares))
     return order(candidates, parsed, near, weights, CONSIDERED * count)
 
 
@@ -199,13 +183,11 @@ def collect(
     loaded: LoadedIndex | None = None,
     terms: list[Term] | None = None,
     depth: Depth | None = None,
-    cached: SmallDatabase | None = None,
 ) -> Candidates:
     """For at least `count` turns, where there are so many. `terms`: those of the query, if they
-    were looked up before. `depth`: if it is not that of a search. `cached`: what a semantic index
-    has of these passages already."""
+    were looked up before. `depth`: if it is not that of a search."""
     depth = depth or SEARCH
-    terms = look_up_terms(connection, parsed, cached) if terms is None else terms
+    terms = look_up_terms(connection, parsed) if terms is None else terms
     by_vector, read = max(depth.by_vector, 2 * count), depth.read
     if len(parsed.text.split()) <= FEW_WORDS:
         read = min(read, READ_OF_FEW_WORDS)
@@ -224,14 +206,10 @@ def collect(
     )  # fmt: skip
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, read)
-    wrong = only_wrong(connection, filters) if cached is not None else None
-    if cached is not None and wrong is not None:
-        rows, turns = cached.passages_of_turns(ids, wrong)
-    else:
-        shown = result_condition(connection, filters)
-        rows, turns = passage_queries.passages_of_turns(
-            connection, ids, shown.sql, shown.values, with_pieces=loaded is not None
-        )
+    shown = result_condition(connection, filters)
+    rows, turns = passage_queries.passages_of_turns(
+        connection, ids, shown.sql, shown.values, with_pieces=loaded is not None
+    )
     if excluded:
         rows = [row for row in rows if row.turn not in excluded]
     similar_words = loaded.similar_words if loaded is not None else None
@@ -259,15 +237,10 @@ def _grams(piece: str) -> list[str]:
     return grams(piece)[:-1] or [piece]
 
 
-def look_up_terms(
-    connection: sqlite3.Connection, parsed: ParsedQuery, cached: SmallDatabase | None = None
-) -> list[Term]:
+def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[Term]:
     texts = texts_by_stem(parsed)
     total = passage_queries.passage_count(connection)
-    if cached is not None:
-        counts = cached.term_counts(connection, texts)
-    else:
-        counts = term_counts(connection, texts, total)
+    counts = term_counts(connection, texts, total)
     terms = [
         Term(stemmed, text, passage_queries.inverse_frequency(total, count), count)
         for stemmed, text in texts.items()
@@ -293,7 +266,7 @@ def _by_words(
     condition: Condition,
     limit: int,
 ) -> dict[int, float]:
-    expression = match_expression(parsed, terms)
+    expression = match_expression(parsed)
     if not expression:
         return {}
     words = counted_words(parsed, terms)
@@ -335,9 +308,9 @@ def occurrences(parsed: ParsedQuery, terms: list[Term]) -> int | None:
     return terms[0].count if is_sole else None
 
 
-def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:
+def match_expression(parsed: ParsedQuery) -> str:
     """Any of the words, all of the phrases."""
-    forms = [form for word in _matched_words(parsed, terms) for form in word.forms]
+    forms = [form for word in parsed.words for form in word.forms]
     if not (forms or parsed.phrases):
         return ""
     expression = any_of([*forms, *parsed.phrases])
@@ -348,7 +321,7 @@ def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
     """A name of several words is in no more passages than the rarest of them."""
     counts = {term.stem: term.count for term in terms}
     words: list[CountedWord] = []
-    for word in _matched_words(parsed, terms):
+    for word in parsed.words:
         stems_ = [s for p in word.pieces for s in (_grams(p) if is_unspaced(p) else [stem(p)])]
         count = min(
             (counts[s] for s in stems_ if s in counts),
@@ -357,17 +330,6 @@ def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
         sole = stems_[0] if len(stems_) == len(word.forms) == 1 else None
         words.append(CountedWord(any_of(word.forms), count, sole))
     return words
-
-
-def _matched_words(parsed: ParsedQuery, terms: list[Term]) -> list[Word]:
-    """A word in more than half of many passages would have all of them read, for a bm25 of nearly
-    nothing."""
-    everywhere = {t.stem for t in terms if t.count > MANY and t.weight < math.log(2)}
-    return [
-        word
-        for word in parsed.words
-        if len(word.pieces) > 1 or stem(word.pieces[0]) not in everywhere
-    ] or list(parsed.words)
 
 
 def _excluded_turns(
@@ -403,7 +365,6 @@ def _cosines(
         connection,
         text,
         filters.project_id,
-        include=by_words,
         exhaustive=condition.sql != "TRUE",  # few of the nearest may pass it
         rescored=rescored,
     )
@@ -487,11 +448,11 @@ def find_evidence(
         similar = similar_words.similar_weights(
             [term.text for term in terms],
             [term.weight for term in terms],
-            list(map(_pieces_of, rows)),
+            [row.pieces for row in rows],
             holding,
         )
         soft_coverage = [(a + b) / total for a, b in zip(literal, similar, strict=True)]
-    ids = list(map(_id_of, rows))
+    ids = [row.id for row in rows]
     everything = len(terms)
     return EvidenceTable(
         rows,
@@ -507,32 +468,22 @@ def find_evidence(
 
 def _passages_holding(rows: Sequence[PassageRow], terms: list[Term]) -> list[list[int]]:
     """For each term the numbers of the passages that hold it."""
-    hashes = list(map(_terms_of, rows))
-    joined, ends = b"".join(hashes), list(accumulate(map(len, hashes)))
+    hashes = [term_hashes.hashed(term.stem) for term in terms]
     return [
-        term_hashes.places_of_term(joined, ends, term_hashes.hashed(term.stem)) for term in terms
+        [number for number, row in enumerate(rows) if term_hashes.holds_term(row.terms, of_term)]
+        for of_term in hashes
     ]
 
 
 # Order: what the evidence makes of a turn
 
 
-def neighbourhood(
-    connection: sqlite3.Connection,
-    filters: Filters,
-    reach: int,
-    cached: SmallDatabase | None = None,
-) -> Neighbourhood:
-    neighbours = passage_queries.neighbours if cached is None else cached.neighbours
-    wrong = only_wrong(connection, filters) if cached is not None else None
-
+def neighbourhood(connection: sqlite3.Connection, filters: Filters, reach: int) -> Neighbourhood:
     def read(ids: Iterable[int]) -> dict[int, TurnRow]:
-        if cached is not None and wrong is not None:
-            return cached.turn_rows(ids, wrong)
         condition = result_condition(connection, filters)
         return passage_queries.turn_rows(connection, ids, condition.sql, condition.values)
 
-    return Neighbourhood(lambda turns: neighbours(connection, turns, reach), read)
+    return Neighbourhood(lambda turns: passage_queries.neighbours(connection, turns, reach), read)
 
 
 def order(
@@ -546,7 +497,6 @@ def order(
     is_sentence = parsed.is_sentence
     turns = candidates.turns
     best, scores = _turn_scores(candidates, is_sentence, weights)
-    _add_session_support(scores, turns, weights)
     booster = Booster.of(parsed, weights)
     if is_sentence:
         reachable = _least_score(scores, count) / booster.most
@@ -566,7 +516,7 @@ def order(
     by_score.sort(reverse=True)
     least = by_score[0][0] * weights.min_score_share if by_score and is_sentence else -math.inf
     return [
-        _ranked((turn, score, passages, number))
+        RankedTurn(turn, score, passages, number)
         for score, _, _, turn, number in by_score
         if score >= least
     ]
@@ -585,7 +535,7 @@ def _turn_scores(
         zip(passages.rows, passage_values(passages, weights), passages.coverage, passages.cosine,
             strict=True)
     ):  # fmt: skip
-        turn = row[0] >> PASSAGE_BITS
+        turn = row.turn
         if (coverage < min_coverage and cosine < near) or turn not in turns:
             continue  # noise, or filtered out
         if turn not in sums:
@@ -607,19 +557,6 @@ def _least_score(scores: dict[int, float], count: int | None) -> float:
     return sorted(scores.values(), reverse=True)[count - 1]
 
 
-def _add_session_support(
-    scores: dict[int, float], turns: dict[int, TurnRow], weights: Weights
-) -> None:
-    if not weights.session_support:
-        return
-    sums: defaultdict[int, float] = defaultdict(float)
-    for turn, score in scores.items():
-        sums[turns[turn].session_id] += score
-    for turn, score in scores.items():
-        others = sums[turns[turn].session_id] - score
-        scores[turn] = score + weights.session_support * math.log1p(others)
-
-
 def passage_values(passages: EvidenceTable, weights: Weights = WEIGHTS) -> list[float]:
     """What each passage counts by itself."""
     bm25, cosine, similar_words = weights.bm25, weights.cosine, weights.similar_words
@@ -631,8 +568,8 @@ def passage_values(passages: EvidenceTable, weights: Weights = WEIGHTS) -> list[
         )
     ]
     return [
-        value * repeated if kind in REPETITIONS else value
-        for kind, value in zip(map(_kind_of, passages.rows), values, strict=True)
+        value * repeated if row.kind in REPETITIONS else value
+        for row, value in zip(passages.rows, values, strict=True)
     ]
 
 
@@ -671,33 +608,31 @@ class Booster:
     spans: tuple[Span, ...]
     asks_when: bool
     weights: Weights
-    lengths: tuple[float, ...]  # the factor of a text of so many words
 
     @classmethod
     def of(cls, parsed: ParsedQuery, weights: Weights) -> "Booster":
         stems = frozenset(stem(piece) for word in parsed.words for piece in word.pieces)
         asks_when = parsed.text.strip().lower().startswith(_ASKS_WHEN)
-        lengths = _length_factors(weights.length_exponent)
-        return cls(stems, parsed.spans, asks_when, weights, lengths)
+        return cls(stems, parsed.spans, asks_when, weights)
 
     @property
     def most(self) -> float:
         """No factor is greater, for a turn without a matching passage."""
         weights = self.weights
         time_boost = max(weights.time_boost, weights.week_after_boost) if self.spans else 0.0
-        return self.lengths[-1] * (1 + weights.title_boost) * (1 + time_boost)
+        return self._length_factor(MAX_LENGTH) * (1 + weights.title_boost) * (1 + time_boost)
 
     def factors(
         self, turns: Sequence[TurnRow], passages: Sequence[PassageRow | None]
     ) -> list[float]:
         """Of each turn with its best passage."""
-        weights, lengths, most = self.weights, self.lengths, MAX_LENGTH
-        counts = [
-            turn.words if passage is None else _words_of(passage)
+        weights = self.weights
+        factors = [
+            self._length_factor(turn.words if passage is None else passage.words)
             for turn, passage in zip(turns, passages, strict=True)
         ]
-        factors = [lengths[words if words < most else most] for words in counts]
-        for number, title in self._likely_titles(turns):
+        for number, turn in enumerate(turns):
+            title = turn.title_stems.split()
             share = len(self.stems.intersection(title)) / max(1, len(title))
             factors[number] *= 1 + weights.title_boost * share
         if self.asks_when:
@@ -709,19 +644,8 @@ class Booster:
                 factors[number] *= 1 + _time_boost(turn.created_at_epoch, self.spans, weights)
         return factors
 
-    def _likely_titles(self, turns: Sequence[TurnRow]) -> Iterator[tuple[int, list[str]]]:
-        """Their stems, by number. Most titles have none of the query's, not even within their
-        words."""
-        titles = [turn.title_stems for turn in turns]
-        joined = " ".join(titles)
-        forms = [form for form in self.stems if form in joined]
-        for number in {n for form in forms for n, title in enumerate(titles) if form in title}:
-            yield number, titles[number].split()
-
-
-@lru_cache(maxsize=16)
-def _length_factors(exponent: float) -> tuple[float, ...]:
-    return tuple(math.pow(max(words, 1), exponent) for words in range(MAX_LENGTH + 1))
+    def _length_factor(self, words: int) -> float:
+        return math.pow(min(max(words, 1), MAX_LENGTH), self.weights.length_exponent)
 
 
 def _time_boost(timestamp: int, spans: Iterable[Span], weights: Weights) -> float:

@@ -9,17 +9,15 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.embedders.embedder import time_limit
-from claude_mem.index.small_database_cache import SmallDatabase
 from claude_mem.index.text import document_queries, passage_queries, term_counts
-from claude_mem.index.text.filters import NO_FILTERS, Filters, only_wrong
-from claude_mem.index.text.passage_queries import Match, Place
+from claude_mem.index.text.filters import NO_FILTERS, Filters
+from claude_mem.index.text.passage_queries import Match
 from claude_mem.index.text.words import parts_of, pieces, stem
 from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
@@ -177,31 +175,27 @@ def _find(
         return as_rows(connection, matches[: query.limit]), len(matches) > query.limit
     parsed = with_occasions(connection, parsed, query.filters.project_id)
     end = query.offset + query.limit + 1
-    loaded = cached = None
+    loaded = None
     if semantic_index is not None:
         loaded = semantic_index.load()
-        cached = loaded.small_database.current(connection)
         total = passage_queries.passage_count(connection)
         term_counts.start_reading_ahead(connection, total, loaded.cache.in_background)
-    ranked = rank(connection, parsed, query.filters, end, weights, loaded, cached)
+    ranked = rank(connection, parsed, query.filters, end, weights, loaded)
     if query.order != "relevance":
         newest_first = query.order == "date_desc"
         ranked.sort(key=lambda r: (r.turn.created_at_epoch, r.turn.id), reverse=newest_first)
     # Duplicates are merged as far as the page can reach.
-    page, duplicates_of = _merge_duplicates(connection, ranked[: CONSIDERED * end], cached)
-    return _turn_rows(connection, page[query.offset : end], parsed, query, duplicates_of, cached)
+    page, duplicates_of = _merge_duplicates(connection, ranked[: CONSIDERED * end])
+    return _turn_rows(connection, page[query.offset : end], parsed, query, duplicates_of)
 
 
 def _merge_duplicates(
-    connection: sqlite3.Connection, ranked: list[RankedTurn], cached: SmallDatabase | None
+    connection: sqlite3.Connection, ranked: list[RankedTurn]
 ) -> tuple[list[RankedTurn], dict[int, list[int]]]:
     """The best of turns whose first observations say the same, and by its turn the documents of
     the others."""
     by_document = {result.turn.shown: result for result in ranked}
-    if cached is not None:
-        linked = cached.duplicates_of(by_document)
-    else:
-        linked = passage_queries.duplicates_of(connection, by_document)
+    linked = passage_queries.duplicates_of(connection, by_document)
     if not linked:
         return ranked, {}
     merged: dict[int, list[int]] = {}
@@ -223,21 +217,21 @@ def _turn_rows(
     parsed: ParsedQuery,
     query: Query,
     duplicates_of: dict[int, list[int]],
-    cached: SmallDatabase | None,
 ) -> tuple[list[SearchRow], bool]:
     """A row for each turn up to the limit, named after the first of its memories that passes the
     filters; and whether there are more."""
     judge, stems = Strength.of(parsed), stems_of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
-    memories = _memories_of_turns(connection, places, query.filters, cached)
+    memories = passage_queries.memories_of_turns(connection, places, query.filters)
     names = project_names(connection)
     passing = [(r, memories[at]) for r, at in zip(ranked, places, strict=True) if at in memories]
     page = passing[: query.limit]
-    read_texts = passage_queries.texts_of_passages if cached is None else cached.texts
-    texts = read_texts(connection, [passage for r, _ in page if (passage := r.passage) is not None])
+    texts = passage_queries.texts_of_passages(
+        connection, [passage for r, _ in page if (passage := r.passage) is not None]
+    )
     rows: list[SearchRow] = []
-    for result, (match, others) in page:
-        also = [*others, *duplicates_of.get(result.turn.id, ())]
+    for result, (match, *others) in page:
+        also = [*(m.document for m in others), *duplicates_of.get(result.turn.id, ())]
         text = texts.get(result.passage, "") if result.passage is not None else ""
         rows.append(
             SearchRow(
@@ -256,26 +250,6 @@ def _turn_rows(
             )
         )
     return _complete(connection, rows), len(passing) > query.limit
-
-
-def _memories_of_turns(
-    connection: sqlite3.Connection,
-    places: list[Place],
-    filters: Filters,
-    cached: SmallDatabase | None,
-) -> dict[Place, tuple[Match, list[int]]]:
-    """By turn the first memory that passes the filters, and the documents of the others."""
-    wrong = only_wrong(connection, filters) if cached is not None else None
-    if cached is not None and wrong is not None:
-        memories = cached.memories_of_turns(places, wrong)
-        return {
-            at: (of_turn[0], [match.document for match in of_turn[1:]])
-            for at, of_turn in memories.items()
-        }
-    documents = passage_queries.documents_of_turns(connection, places, filters)
-    shown = passage_queries.get_matches(connection, [of_turn[0] for of_turn in documents.values()])
-    matches = {match.document: match for match in shown}
-    return {at: (matches[of_turn[0]], of_turn[1:]) for at, of_turn in documents.items()}
 
 
 def _complete(connection: sqlite3.Connection, rows: list[SearchRow]) -> list[SearchRow]:
@@ -447,43 +421,9 @@ def _words_of(line: str) -> Iterator[WordPlace]:
 
 def _hits(line: str, stems: frozenset[str]) -> list[WordPlace]:
     """The words whose stem is one of these, in order."""
-    beginnings = _beginnings(stems)
-    lower = line.lower()
-    words = () if line.isascii() else _words_of(line)
-    likely: set[WordPlace]
-    if len(lower) == len(line):  # so that their places are the same
-        likely = {_word_at(line, at) for text in beginnings for at in _places(lower, text)}
-        likely.update((start, end) for start, end in words if not line[start:end].isascii())
-    else:
-        likely = {
-            (start, end)
-            for start, end in words
-            for word in (line[start:end],)
-            if not word.isascii() or any(text in word.lower() for text in beginnings)
-        }
-    return [(at, end) for at, end in sorted(likely) if not stems.isdisjoint(_stems(line[at:end]))]
+    return [(at, end) for at, end in _words_of(line) if not stems.isdisjoint(_stems(line[at:end]))]
 
 
-def _word_at(line: str, at: int) -> WordPlace:
-    end = line.find(" ", at)
-    return line.rfind(" ", 0, at) + 1, end if end >= 0 else len(line)
-
-
-@lru_cache(maxsize=64)
-def _beginnings(stems: frozenset[str]) -> tuple[str, ...]:
-    """What a word of these stems holds: this spares most words of a passage the stemming, which
-    changes two letters at most."""
-    return tuple({form[: max(2, min(4, len(form) - 2))] for form in stems if form})
-
-
-def _places(text: str, part: str) -> Iterator[int]:
-    at = text.find(part)
-    while at >= 0:
-        yield at
-        at = text.find(part, at + 1)
-
-
-@lru_cache(maxsize=10_000)
 def _stems(word: str) -> frozenset[str]:
     stems: set[str] = set()
     for piece in pieces(word):
@@ -519,4 +459,6 @@ def _last_end(line: str, start: int, length: int) -> int:
     if len(line) < start + length:
         return len(line)
     end = line.rfind(" ", start, start + length)
-    return end if end >= 0 else _word_at(line, start)[1]
+    if end < 0:
+        end = line.find(" ", start)
+    return end if end >= 0 else len(line)

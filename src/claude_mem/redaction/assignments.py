@@ -70,7 +70,16 @@ _OPENING = re.compile(
 _ENDS_LINE, _GIVES = ("", "\n", "\r"), (":", "=", ":=", "?=")
 _ENDS = ("", "\n", "\r", " ", "\t", "&", "#", '"', "'")
 _QUOTES = ('"', "'", "`")
-_SETTERS = ("put(", "setitem(", "set(", "setproperty(", "setenv(", "setdefault(", "add(", "addproperty(")
+_SETTERS = (
+    "put(",
+    "setitem(",
+    "set(",
+    "setproperty(",
+    "setenv(",
+    "setdefault(",
+    "add(",
+    "addproperty(",
+)
 _LOOKUP = re.compile(
     r"(?i)get|env|input|read|load|find|fetch|param|config|lookup|prompt|ask|query|\b[t_]\($|has"
     r"|encode|decode|replace|split|strip|format|join|print|log"

@@ -7,7 +7,6 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from claude_mem.store.read_cache import read_once
 from claude_mem.word_runs import ALL_WORDS
 
 # Whether a turn came with somebody else's export: all of it is from outside.
@@ -48,7 +47,6 @@ OF_TURN = (
 )
 
 
-@read_once
 def is_any(connection: sqlite3.Connection) -> bool:
     return (
         connection.execute(

@@ -7,11 +7,9 @@ import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from claude_mem.index.text.documents import KINDS, PLACES
 from claude_mem.index.text.words import grams, is_unspaced, pieces
-from claude_mem.store.read_cache import read_once
 
 _OF_CLOSED_TURNS = (
     f"d.id NOT IN (SELECT id * 4 + {KINDS.index('prompt')} FROM user_prompts WHERE closed = 0)"
@@ -87,7 +85,6 @@ def required(filters: Filters) -> str:
     return all_of(expressions) if expressions else ""
 
 
-@lru_cache(maxsize=64)
 def where(filters: Filters) -> Condition:
     conditions: list[str] = []
     values: list[object] = []
@@ -118,7 +115,6 @@ def where(filters: Filters) -> Condition:
     return Condition(" AND ".join(conditions) or "TRUE", tuple(values))
 
 
-@lru_cache(maxsize=64)
 def turn_condition(filters: Filters) -> Condition:
     """What a turn `t` must be: one of its memories passes. The project is left to the caller."""
     conditions: list[Condition] = []
@@ -148,19 +144,6 @@ def result_condition(connection: sqlite3.Connection, filters: Filters) -> Condit
     if filters.with_wrong or not _is_any_wrong(connection):
         return condition
     return Condition(f"{condition.sql} AND {_TURN_NOT_WRONG}", condition.values)
-
-
-def only_wrong(connection: sqlite3.Connection, filters: Filters) -> frozenset[int] | None:
-    """The documents that these filters leave out because they are marked as wrong; None where the
-    filters leave out others as well, but for those of other projects."""
-    if turn_condition(filters).sql != "TRUE":
-        return None
-    return frozenset() if filters.with_wrong else wrong_documents(connection)
-
-
-@read_once
-def wrong_documents(connection: sqlite3.Connection) -> frozenset[int]:
-    return frozenset(row[0] for row in connection.execute("SELECT document FROM wrong_documents"))
 
 
 def _of_type(filters: Filters) -> Condition:
@@ -199,6 +182,5 @@ def _with_file(files: tuple[str, ...]) -> Condition:
     )
 
 
-@read_once
 def _is_any_wrong(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM wrong_documents LIMIT 1").fetchone() is not None

@@ -9,11 +9,9 @@ have the lengths of passages: they are in the ids of its rows (`passage_scores`)
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
 from itertools import islice
-from sys import intern
 from typing import Any, NamedTuple
 
 from claude_mem.index.text.documents import (
@@ -32,10 +30,9 @@ from claude_mem.index.text.documents import (
     prompt_record,
     source_text,
 )
-from claude_mem.index.text.filters import Condition, Filters, where
+from claude_mem.index.text.filters import Filters, where
 from claude_mem.index.text.passage_scores import LENGTH_BITS, Score, score
 from claude_mem.index.text.term_hashes import holds_term
-from claude_mem.store.read_cache import read_once
 from claude_mem.store.stored_json import parse_stored
 from claude_mem.store.turn_records import load_records
 from claude_mem.types import RecordPart
@@ -75,19 +72,11 @@ class PassageRow(NamedTuple):
         return self.id >> PASSAGE_BITS
 
 
-NeighbourRow = tuple[Any, ...]  # a turn, then its neighbours, in the order of `_distances`
-
-# As `_make`, without a call of Python for each row.
-_turn_row = partial(tuple.__new__, TurnRow)
-_passage_row = partial(tuple.__new__, PassageRow)
-
-
 class PassageTotals(NamedTuple):
     number: int
     words: int
 
 
-@read_once
 def passage_totals(connection: sqlite3.Connection) -> PassageTotals:
     return PassageTotals(*connection.execute("SELECT number, length FROM passage_count").fetchone())
 
@@ -189,7 +178,6 @@ def rowids(project_id: int | None) -> tuple[int, int]:
 _INDEXED = "t.id * 4 + 3 NOT IN (SELECT document FROM unindexed)"
 
 
-@read_once
 def is_any_waiting(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM unindexed LIMIT 1").fetchone() is not None
 
@@ -214,7 +202,7 @@ def turn_rows(
         f" WHERE {_indexed(connection)} AND {condition}",
         (json.dumps(sorted(turn_ids)), *values),
     )
-    return {row[0]: row for row in map(_turn_row, rows)}
+    return {row[0]: row for row in map(TurnRow._make, rows)}
 
 
 def passages_of_turns(
@@ -235,13 +223,9 @@ def passages_of_turns(
         f" WHERE {_indexed(connection)} AND {condition}",
         (json.dumps(sorted(ids)), *values),
     )
-    if not rows:
-        return [], {}
-    columns = list(zip(*rows, strict=True))
     width = len(PassageRow._fields)
-    passages = list(map(_passage_row, zip(*columns[:width], strict=True)))
-    turns = map(_turn_row, zip(*columns[width:], strict=True))
-    return passages, dict(zip(columns[width], turns, strict=True))
+    passages = [PassageRow._make(row[:width]) for row in rows]
+    return passages, {row[width]: TurnRow._make(row[width:]) for row in rows}
 
 
 def _tuples(
@@ -251,22 +235,6 @@ def _tuples(
     cursor = connection.cursor()
     cursor.row_factory = None
     return cursor.execute(sql, tuple(values)).fetchall()
-
-
-def turn_ids(connection: sqlite3.Connection) -> list[int]:
-    return [row[0] for row in connection.execute("SELECT id FROM indexed_turns ORDER BY id")]
-
-
-def rows_of_turns(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> list[PassageRow]:
-    """All passages of turns none of which waits for the index."""
-    rows = _tuples(
-        connection,
-        f"SELECT p.id, {_KIND}, words, names_time, terms, pieces FROM json_each(?1) i CROSS JOIN"
-        " passages p ON p.id BETWEEN i.value << ?2 AND (i.value + 1 << ?2) - 1 ORDER BY p.id",
-        (json.dumps(sorted(turn_ids)), PASSAGE_BITS),
-    )
-    # One text for each kind, not for each row.
-    return [_passage_row((id_, intern(kind), *others)) for id_, kind, *others in rows]
 
 
 def rows_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[PassageRow]:
@@ -283,21 +251,12 @@ def rows_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[PassageRo
 def neighbours(
     connection: sqlite3.Connection, turns: Iterable[TurnRow], reach: int
 ) -> list[tuple[int, int, int]]:
-    """The turns within reach in the same session: (of which turn, how far, which turn)."""
+    """The turns within reach in the same session, the nearest first: (of which turn, how far, which
+    turn)."""
     if not reach:
         return []
-    return steps(neighbour_rows(connection, sorted(turn.id for turn in turns), reach), reach)
-
-
-def neighbour_rows(
-    connection: sqlite3.Connection, turns: Sequence[int], reach: int
-) -> list[NeighbourRow]:
-    return _tuples(connection, _neighbours_sql(reach), (json.dumps(turns),))
-
-
-def steps(rows: Iterable[NeighbourRow], reach: int) -> list[tuple[int, int, int]]:
-    """The nearest neighbours first."""
-    rows = list(rows)
+    ids = json.dumps(sorted(turn.id for turn in turns))
+    rows = _tuples(connection, _neighbours_sql(reach), (ids,))
     return [
         (row[0], distance, other)
         for column, distance in enumerate(_distances(reach), start=1)
@@ -310,7 +269,6 @@ def _distances(reach: int) -> list[int]:
     return [sign * distance for distance in range(1, reach + 1) for sign in (1, -1)]
 
 
-@lru_cache(maxsize=8)
 def _neighbours_sql(reach: int) -> str:
     columns = [
         f"(SELECT n.id FROM indexed_turns n WHERE n.session_id = t.session_id"
@@ -377,15 +335,6 @@ def duplicates_of(connection: sqlite3.Connection, documents: Iterable[int]) -> d
     return duplicates
 
 
-def all_duplicates(connection: sqlite3.Connection) -> dict[int, list[int]]:
-    duplicates: dict[int, list[int]] = {}
-    for document, duplicate in connection.execute(
-        "SELECT document, twin FROM twins ORDER BY document, twin"
-    ):
-        duplicates.setdefault(document, []).append(duplicate)
-    return duplicates
-
-
 Place = tuple[int, int]  # a session and the number of a turn in it
 _NUMBER_BITS = 31
 
@@ -394,45 +343,23 @@ def memories_of_turns(
     connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters
 ) -> dict[Place, list[Match]]:
     """By turn the memories that pass: observations, the summary, the prompt."""
-    matches: dict[Place, list[Match]] = {}
-    for place, *columns in _in_turns(connection, turns, filters, MATCH_COLUMNS):
-        matches.setdefault(place, []).append(Match._make(columns))
-    return matches
-
-
-def documents_of_turns(
-    connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters
-) -> dict[Place, list[int]]:
-    """The same, without reading more than an index of them."""
-    documents: dict[Place, list[int]] = {}
-    for place, document in _in_turns(connection, turns, filters, "d.id"):
-        documents.setdefault(place, []).append(document)
-    return documents
-
-
-@lru_cache(maxsize=64)
-def _in_turn(filters: Filters) -> Condition:
-    """What a memory of a turn that passes must be."""
-    return where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
-
-
-def _in_turns(
-    connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters, columns: str
-) -> Iterator[tuple[Any, ...]]:
-    condition = _in_turn(filters)
+    # Project and session are those of the turn.
+    condition = where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
     places = list(turns)
-    cursor = connection.cursor()
-    cursor.row_factory = None  # rows are not accessed by name
-    rows = cursor.execute(
+    rows = _tuples(
+        connection,
         # A place as one number: SQLite would parse a pair again for each of its uses.
-        f"SELECT w.key, {columns} FROM json_each(?) w CROSS JOIN documents d"
+        f"SELECT w.key, {MATCH_COLUMNS} FROM json_each(?) w CROSS JOIN documents d"
         f" ON d.session_id = w.value >> {_NUMBER_BITS} AND d.place BETWEEN"
         f" (w.value & {(1 << _NUMBER_BITS) - 1}) * {PLACES}"
         f" AND (w.value & {(1 << _NUMBER_BITS) - 1}) * {PLACES} + {PLACES - 1}"
         f" WHERE {INDEXED_DOCUMENT} AND {condition.sql} ORDER BY d.id % 4, d.place",
         (json.dumps([session << _NUMBER_BITS | n for session, n in places]), *condition.values),
     )
-    return ((places[key], *values) for key, *values in rows)
+    matches: dict[Place, list[Match]] = {}
+    for key, *columns in rows:
+        matches.setdefault(places[key], []).append(Match._make(columns))
+    return matches
 
 
 # Texts: each is cut again from the memory, or the part of the record, that it was cut from when it

@@ -17,13 +17,11 @@ from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder, seconds_left
-from claude_mem.index.small_database_cache import SmallDatabaseCache
 from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.vector_table import TableState, read_state
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Open, open_reader
-from claude_mem.store.read_cache import read_once
 from claude_mem.urls import is_url_of_this_machine
 
 if TYPE_CHECKING:
@@ -118,7 +116,6 @@ class SemanticIndex:
                     VectorSearch(cache, self._chroma),
                     Calibration.of(model),
                     SimilarWords(static),
-                    SmallDatabaseCache(cache),
                 )
             return self._loaded
         finally:
@@ -183,7 +180,7 @@ class SemanticIndex:
         return read_state(connection, indexing.generation(connection), self.id, None)
 
     def wait_until_loaded(self) -> None:
-        """Waits for what is read in the background: vectors of large projects, a small database."""
+        """Waits for the vectors of large projects, which are read in the background."""
         self.load().cache.wait_until_loaded()
 
 
@@ -195,10 +192,8 @@ class LoadedIndex(NamedTuple):
     vector_search: "VectorSearch"
     calibration: "Calibration"
     similar_words: "SimilarWords"
-    small_database: SmallDatabaseCache  # as current as the vectors in the cache
 
 
-@read_once
 def _count_turns(connection: sqlite3.Connection) -> int:
     """At most; without reading them."""
     count: int = connection.execute("SELECT coalesce(max(id), 0) FROM indexed_turns").fetchone()[0]

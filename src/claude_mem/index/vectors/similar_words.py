@@ -15,7 +15,6 @@ MIN_SIMILARITY = 0.35  # below it two words have nothing to do with each other
 # Vectors of words times vectors of pieces: with 256 numbers each, what fits into the cache of a
 # processor, and what OpenBLAS does not share out to threads, for which it waits busily.
 MAX_PRODUCT = 1_000
-FEW_WORDS = 3  # up to so many, a product with each takes less time than one with all
 MAX_COMPARED = 1_000_000  # cosines at once, of 4 bytes each
 
 Floats = NDArray[np.float32]
@@ -27,7 +26,6 @@ class SimilarWords:
         self._model = model
         self._rows = model.rows
         self._inverse_lengths = _inverse_lengths(model.rows)
-        self._last_words: tuple[tuple[str, ...], Floats] | None = None
 
     def pieces(self, text: str) -> bytes:
         """The numbers of the pieces of a text, each once."""
@@ -61,7 +59,7 @@ class SimilarWords:
         used, places = self._distinct(flat)
         lengths = np.fromiter(map(len, blobs), np.intp, len(blobs)) // 2
         starts = np.cumsum(lengths) - lengths
-        cosines = self._cosines(self._encode(tuple(words)), used)
+        cosines = self._cosines(self._model.encode(words), used)
         cosines[cosines < MIN_SIMILARITY] = 0
         size = max(1, MAX_COMPARED // len(places))
         for start in range(0, len(words), size):
@@ -69,13 +67,6 @@ class SimilarWords:
             nearest = np.maximum.reduceat(cosines[chunk].take(places, axis=1), starts, axis=1)
             best[chunk, filled] = nearest
         return best
-
-    def _encode(self, words: tuple[str, ...]) -> Floats:
-        """Once for a query that is compared with several lists of passages."""
-        last = self._last_words
-        if last is None or last[0] != words:
-            last = self._last_words = words, self._model.encode(words)
-        return last[1]
 
     def _cosines(self, vectors: Floats, pieces: Places) -> Floats:
         """Of each vector to each piece."""
@@ -87,11 +78,7 @@ class SimilarWords:
             of_chunk = pieces[chunk]
             rows = buffer[: len(of_chunk)]
             rows[...] = self._rows.take(of_chunk, axis=0)
-            if len(vectors) <= FEW_WORDS:
-                for vector, of_vector in zip(vectors, cosines, strict=True):
-                    np.dot(rows, vector, out=of_vector[chunk])
-            else:
-                np.matmul(vectors, rows.T, out=cosines[:, chunk])
+            np.matmul(vectors, rows.T, out=cosines[:, chunk])
         cosines *= self._inverse_lengths[pieces]
         return cosines
 

@@ -3,8 +3,7 @@
 A row is inserted without a vector in the transaction that indexes its document (`mark`), and
 filled later by an embedder (`fill`). A vector never outlives its text: a change removes it in the
 same transaction. Every change gets a new revision, and documents that were removed are listed, so
-that copies (`vector_search`, `chroma`, `small_database_cache`) read only what is new since their
-`TableState`.
+that copies (`vector_search`, `chroma`) read only what is new since their `TableState`.
 """
 
 import json
@@ -13,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from claude_mem.index.text.documents import Document
-from claude_mem.store.read_cache import read_once
 
 NO_VECTOR = 0  # instead of the number of a model
 
@@ -73,7 +71,6 @@ class VectorCounts(NamedTuple):
     all: int
 
 
-@read_once
 def read_state(
     connection: sqlite3.Connection, generation: int, model: str, dimension: int | None
 ) -> TableState:
