@@ -1,5 +1,6 @@
 """A real browser on a real worker, for the tests of the viewer."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,7 +94,7 @@ def open_browser(home: Home, **options: Any) -> Iterator[Browsing]:
         browsing = Browsing(home, context, page, link.partition("/open")[0])
         browsing.watch(page)
         page.goto(link)
-        page.wait_for_url(f"{browsing.address}/")
+        page.wait_for_url(re.compile(rf"{browsing.address}/(#.*)?$"))
         try:
             yield browsing
         finally:

@@ -129,6 +129,8 @@ class EmbeddingServer(HTTPServer):
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.reply: tuple[int, bytes] | None = None
+        self.may_answer = threading.Event()  # until then it takes requests and says nothing
+        self.may_answer.set()
 
     @property
     def url(self) -> str:
@@ -143,6 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         server.requests.append(body)
         server.keys.append(self.headers["Authorization"])
+        server.may_answer.wait()
         status, answer = server.reply or (200, self._answer(body["input"]))
         self.send_response(status)
         if status == 302:
@@ -170,6 +173,7 @@ def embedding_server(way: str = "openai") -> Iterator[EmbeddingServer]:
     try:
         yield server
     finally:
+        server.may_answer.set()
         server.shutdown()
         thread.join()
         server.server_close()

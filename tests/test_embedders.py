@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from claude_mem.config import EmbedderSettings, Layout, load_settings, record_consent
 from claude_mem.errors import EmbedderError
 from claude_mem.index.embedders import embedder
+from claude_mem.index.vectors.lazy_index import SemanticIndex
 from tests.embedders import Concepts, embedding_server, onnx_directory
 
 TEXTS = ("login loop", "a slow database", "", "lamp", "   \n", "login loop")
@@ -243,6 +245,31 @@ def test_vectors_that_change_their_length_are_refused(tmp_path: Path) -> None:
         server.reply = (200, b'{"embeddings": [[1, 2]]}')
         with pytest.raises(EmbedderError, match="another dimension"):
             model.encode(["lamp"])
+
+
+def test_a_search_does_not_wait_for_another_thread_that_loads_the_embedder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(embedder, "SEARCH_SECONDS", 0.0)
+    is_loading, may_end = threading.Event(), threading.Event()
+
+    def load_slowly() -> Concepts:
+        is_loading.set()
+        may_end.wait()
+        return Concepts()
+
+    index = SemanticIndex("endpoint:http://127.0.0.1:9", load_slowly)
+    loading = threading.Thread(target=index.load)
+    loading.start()
+    is_loading.wait()
+    try:
+        with embedder.time_limit(), pytest.raises(EmbedderError, match="has not answered yet"):
+            index.load()
+    finally:
+        may_end.set()
+        loading.join()
+    with embedder.time_limit():
+        assert index.load().embedder.dimension == 64
 
 
 def test_nobody_who_listens_is_an_error_too(tmp_path: Path) -> None:

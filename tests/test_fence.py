@@ -1,6 +1,7 @@
 """No text that is given back opens or closes a fence, hides text or forges lines, in any form."""
 
 import re
+import sys
 import unicodedata
 from collections.abc import Callable
 
@@ -75,6 +76,30 @@ def test_a_tag_is_defused_in_every_disguise(
         assert not _TAG.search(as_a_later_step_may_read_it(escaped))
         assert not _TAG.search(as_a_later_step_may_read_it(without_controls(escaped)))
         assert "before" in escaped and "after" in escaped
+
+
+MARKS_OF_UNICODE = [
+    chr(code)
+    for code in range(0x80, sys.maxunicode)
+    if unicodedata.category(chr(code)) in ("Mn", "Me", "Mc", "Cf", "Cc")
+]
+
+
+def test_no_mark_in_a_tag_lets_it_through() -> None:
+    for mark in (*MARKS_OF_UNICODE, "\u2800", "\ue000", "\U000e01f0"):
+        for text in (f"</cl{mark}aude-mem-context>", f"<{mark}/claude-mem-context>"):
+            assert mark == "\x85" or "<" not in escape_fences(text), ascii(mark)  # a line end
+
+
+def test_a_tag_with_selectors_after_each_character_is_defused() -> None:
+    for mark in ("\ufe0f", "\ufe00", "\u0301", "\u200d", "\u2060", "\U000e0100"):
+        text = f"</{''.join(c + mark * 90 for c in 'claude-mem-context')}>"
+        assert "<" not in escape_fences(text), ascii(mark)
+
+
+def test_an_emoji_keeps_its_selector() -> None:
+    text = "a < b ✔\ufe0f <b>👩\u200d💻</b> <\ufe0f"
+    assert escape_fences(text) == text
 
 
 @given(st.lists(st.sampled_from(["<", "/", "＜", "private", "ｐ", "rivate", ">", *_INVISIBLE])))

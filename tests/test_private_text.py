@@ -11,6 +11,12 @@ from tests.growth import too_fast_growth
 from tests.plain_private_text import Pairs, strip_value
 
 SECRET = "zq9-the-secret-zq9"
+MARKS = [
+    *(chr(code) for code in (*range(0x2060, 0x2065), *range(0x2066, 0x2070), 0x180E, 0x34F, 0x61C)),
+    "\u200b", "\u200c", "\u200d", "\u200e", "\u202e", "\ufeff", "\xad", "\u3164", "\uffa0",
+    "\u115f", "\u17b4", "\u180b", "\ufe00", "\ufe0f", "\U000e0001", "\U000e0070", "\U000e0100",
+    "\U000e01ef", "\u2066\U000e0061\ufe0f",
+]  # fmt: skip
 TAGS = [name.decode() for name in NAMES]
 
 
@@ -81,6 +87,17 @@ def test_tags_written_with_escapes(raw: bytes) -> None:
         "a＜private＞x＜/private＞b", "a＜PRIVATE＞x</private>b", "a<private>x＜/private＞b",
         "a&lt;private&gt;x&lt;/private&gt;b", "a&LT;private reason=1&GT;x&lt;/private&gt;b",
         "a<pri\u200bvate>x</priv\u00adate>b", "a＜pri\u2060vate＞x＜/private＞b",
+        "a﹤private﹥x﹤/private﹥b", "a&ltprivate&gt;x&lt/private&gt;b",
+        "a&#60;private&#62;x&#60;/private&#62;b", "a&#x3C;private&#x3E;x&#x3c;&#x2F;private&#x3e;b",
+        "a&#060;private&#062;x&#060;&#47;private&#062;b",
+        "a&amp;lt;private&amp;gt;x&amp;lt;/private>b",
+        "a%3Cprivate%3Ex%3C%2Fprivate%3Eb", "a%3cprivate why=1%3ex%3c/private%3eb",
+        "a%253Cprivate%253Ex%253C%252Fprivate%253Eb", "a&lt;private>x&lt;&sol;private>b",
+        r"a\x3cprivate\x3ex\x3c/private\x3eb", r"a\x3Cprivate>x\x3C\x2Fprivate>b",
+        *(f"a<pri{mark}vate>x</pr{mark}ivate>b" for mark in MARKS),
+        *(f"a<{mark}private>x<{mark}/private>b" for mark in MARKS),
+        *(f"a<private{mark}>x</{mark}private>b" for mark in MARKS),
+        *(f"a&lt;{mark}private&gt;x%3C/priv{mark}ate%3Eb" for mark in MARKS),
     ],
 )  # fmt: skip
 def test_tags_with_other_brackets_and_invisible_characters(text: str) -> None:
@@ -89,7 +106,13 @@ def test_tags_with_other_brackets_and_invisible_characters(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a＜private＞x＜/private＞b", "a<pri\u200bvate>x</pri\u200bvate>b"]
+    "text",
+    [
+        "a＜private＞x＜/private＞b",
+        "a﹤private﹥x﹤/private﹥b",
+        *(f"a<pri{mark}vate>x</{mark}private>b" for mark in MARKS),
+        *(f"a<private{mark}>x<{mark}/private>b" for mark in MARKS),
+    ],
 )
 def test_other_brackets_and_invisible_characters_as_escapes(text: str) -> None:
     data = json.dumps({"prompt": text, "n": 1}).encode()
@@ -110,6 +133,9 @@ def test_other_brackets_in_json_inside_json() -> None:
         "＜b＞ private",
         "caf\u00ade 👩\u200d💻 private",
         "&lt;p&gt;",
+        "&#60;b&#62; private 100%3 %3Cb%3E private",
+        "private ✔\ufe0f private\nprivate, private 👩\u200d💻",
+        "x3c private &amp;lt;b",
     ],
 )
 def test_other_brackets_without_a_tag_stay(text: str) -> None:

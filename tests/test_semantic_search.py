@@ -11,6 +11,8 @@ import pytest
 
 from claude_mem.errors import BadInput, EmbedderError, NotFound
 from claude_mem.index import indexing
+from claude_mem.index.embedders import embedder
+from claude_mem.index.embedders.endpoint import Endpoint
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.vectors import lazy_index
 from claude_mem.index.vectors.document_vectors import embed_some
@@ -26,7 +28,7 @@ from claude_mem.store import Store
 from claude_mem.types import Observation, Project
 from claude_mem.worker.embedding import IDLE_MS, MIN_WAITING_TO_LOAD_MODEL, RETRY_MS, Embedding
 from tests.conftest import Home
-from tests.embedders import Concepts, broken, new_index
+from tests.embedders import Concepts, broken, embedding_server, new_index
 from tests.payloads import prompt, stop
 from tests.remembering import distil_as, look, remember, remember_turns, titles
 from tests.story import Story
@@ -474,6 +476,24 @@ def test_a_model_that_cannot_be_had_leaves_the_search_by_words_and_says_why(
     result = look(library, "login", semantic_index=broken())
     assert [row.title for row in result.rows] == [REDIRECT]
     assert result.embedder_error == "the model is not there"
+
+
+def test_a_search_goes_on_by_words_where_a_server_does_not_answer(
+    library: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with embedding_server() as server:
+        index = SemanticIndex(
+            f"endpoint:{server.url}",
+            lambda: Endpoint.open(f"endpoint:{server.url}", server.url, "concepts", None),
+        )
+        server.may_answer.clear()
+        monkeypatch.setattr(embedder, "SEARCH_SECONDS", 0.0)
+        result = look(library, "login", semantic_index=index)
+        assert [row.title for row in result.rows] == [REDIRECT]
+        assert "no response within" in str(result.embedder_error)
+        server.may_answer.set()
+        monkeypatch.undo()
+        assert look(library, "signin circle", semantic_index=index).embedder_error is None
 
 
 def test_an_idle_model_is_given_back_and_comes_again(library: Story) -> None:

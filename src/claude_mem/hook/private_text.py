@@ -3,7 +3,8 @@ r"""Removes private sections from raw JSON bytes, in linear time and without par
 A section begins at an opening tag and ends where every tag opened in it is closed. Tags may be in
 any case, nested, with attributes and with spaces (`< private >`, a no-break space), and any of
 their characters may be escaped (`\u003cprivate>`, `<\/private>`, `\\u003c` in JSON inside JSON).
-Their brackets may be full-width or of HTML (`&lt;`), and `private` may have invisible characters.
+Their brackets may be full-width, of HTML (`&lt;`, `&#60;`, `&amp;lt;`), of a URL (`%3C`) or of
+source code (`\x3c`), and `private` may have invisible characters in it or around it.
 
 A section that its string does not close reaches through the strings after it, keys and numbers
 included, to its closing tag or to the end of the value: a member of the top-level object, else the
@@ -49,22 +50,39 @@ _FORMAT_WORDS = frozenset((
     b"totalLines", b"usage", b"stop_reason",
 ))  # fmt: skip
 
-# Marks, each with its byte that few other characters have: a byte is found in a tenth of the time.
-Marks = tuple[tuple[bytes, bytes], ...]
-FULL_WIDTH_BRACKET = b"\xef", b"\xef\xbc\x9c"
-_OPENERS = (FULL_WIDTH_BRACKET[1], b"&lt;", b"\\uff1c")
-_CLOSERS = (b">", b"\xef\xbc\x9e", b"&gt;", b"\\uff1e")
-_DISGUISES = (
-    FULL_WIDTH_BRACKET, (b"&", b"&lt;"), (b"&", b"&LT;"), (b"\\", b"uff1c"), (b"\\", b"uFF1C"),
+# Other spellings of brackets and slashes, as web forms, URLs and source code have them.
+_OPENERS = (
+    "\uff1c".encode(), "\ufe64".encode(), b"\\uff1c", b"\\ufe64",
+    b"&lt", b"&#60", b"&#060", b"&#x3c", b"&#x003c", b"&amp;lt", b"%3c", b"%253c", b"\\x3c",
 )  # fmt: skip
-_CODES = (0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF)
-INVISIBLE = tuple((chr(code).encode()[-1:], chr(code).encode()) for code in _CODES)
-_ESCAPED = frozenset(b"%04x" % code for code in _CODES)
-_INVISIBLE_FORMS = (
-    *(mark for _, mark in INVISIBLE),
-    *(b"\\u%04x" % code for code in _CODES),
-    *(b"\\u%04X" % code for code in _CODES),
-)
+_CLOSERS = (
+    b">", "\uff1e".encode(), "\ufe65".encode(), b"\\uff1e", b"\\ufe65",
+    b"&gt;", b"&#62;", b"&#062;", b"&#x3e;", b"&#x003e;", b"&amp;gt;", b"%3e", b"%253e", b"\\x3e",
+)  # fmt: skip
+_SLASHES = (
+    b"&#47;", b"&#x2f;", b"&sol;", b"%2f", b"%252f", b"x2f", "\uff0f".encode(), b"uff0f",
+)  # fmt: skip
+# Characters that cannot be seen: zero width, directions, fillers, variation selectors and tags.
+_INVISIBLE = (
+    0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810),
+    *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0x3164,
+    *range(0xFE00, 0xFE10), 0xFEFF, 0xFFA0, *range(0xE0000, 0xE0200),
+)  # fmt: skip
+# Beginnings of their bytes (those of E2 80 are common, so these are whole), each with its byte that
+# few other characters have: a byte is found in a tenth of the time.
+_INVISIBLE_MARKS = (
+    *((chr(code).encode()[-1:], chr(code).encode())
+      for code in (*range(0x200B, 0x2010), *range(0x202A, 0x202F))),
+    (b"\x81", b"\xe2\x81"), (b"\xb8", b"\xef\xb8"), (b"\xbf", b"\xef\xbb\xbf"),
+    (b"\xf3", b"\xf3\xa0"),
+    (b"\xc2", b"\xc2\xad"), (b"\xcd", b"\xcd\x8f"), (b"\xd8", b"\xd8\x9c"), (b"\xe1", b"\xe1\x85"),
+    (b"\xe1", b"\xe1\x9e"), (b"\xe1", b"\xe1\xa0"), (b"\xe3", b"\xe3\x85\xa4"),
+    (b"\xef", b"\xef\xbe\xa0"),
+)  # fmt: skip
+_HIGH_SURROGATE = b"db40"  # of tags and of more variation selectors
+_ESCAPED = frozenset((*(b"%04x" % code for code in _INVISIBLE), _HIGH_SURROGATE))
+_NOT_ASCII = bytes(range(128, 256))
+_LONGEST_SLASH = 20  # with spaces
 _LONGEST_TAG = 200  # with its attributes, where its brackets are disguised
 
 Tag = tuple[int, int, bytes, bool]  # start, end, name, closing
@@ -72,39 +90,92 @@ Tag = tuple[int, int, bytes, bool]  # start, end, name, closing
 
 def strip_private(data: bytes) -> bytes:
     """The same bytes without private sections."""
-    if not data.isascii() or b"&" in data or b"\\u" in data:
-        data = _with_plain_brackets(with_visible_names(data))
-    if b"<" not in data and b"u003" not in data:
+    has_escapes = b"\\u" in data
+    if has_escapes or not data.isascii():
+        data = _with_visible_names(data)
+    has_others = has_escapes or may_be_disguised(data)
+    if not has_others and b"<" not in data and b"u003" not in data:
         return data
     lowered = data.lower()
-    if b"u00" not in lowered and not any(name in lowered for name in NAMES):
+    has_names = any(name in lowered for name in NAMES)
+    if has_others and has_names:
+        data = _with_plain_brackets(data, lowered)
+        lowered = data.lower()
+    if not has_names and b"u00" not in lowered:
         return data
     return _strip(data, lowered, is_json=_has_json_shape(data))
 
 
-def has_any(data: bytes, marks: Marks) -> bool:
-    return any(byte in data and mark in data for byte, mark in marks)
+def with_plain_tags(data: bytes) -> bytes:
+    """Only brackets and names are changed, and only of tags."""
+    data = _with_visible_names(data)
+    return _with_plain_brackets(data, data.lower())
 
 
-def with_visible_names(data: bytes) -> bytes:
-    if not has_any(data, INVISIBLE) and not any(
-        escape[:4].lower() in _ESCAPED for escape in data.split(b"\\u")[1:]
-    ):
+def may_be_disguised(data: bytes) -> bool:
+    """Whether brackets may be spelled in another way, or a name may hide invisible characters."""
+    return (
+        not data.isascii()
+        or b"&" in data
+        or (b"%" in data and (b"%3" in data or b"%253" in data))
+        or b"\\x3" in data
+    )
+
+
+def _with_visible_names(data: bytes) -> bytes:
+    """Without invisible characters where one of them is in "private" or next to it."""
+    if b"\\u" in data:
+        data = _without_invisible_escapes(data)
+    if data.isascii():
+        return data
+    for byte, mark in _INVISIBLE_MARKS:
+        if byte in data and mark in data:
+            break
+    else:
+        return data
+    if NAMES[0] not in data.translate(None, _NOT_ASCII).lower():
+        return data
+    text = data.decode("utf-8", "surrogateescape").translate(dict.fromkeys(_INVISIBLE))
+    visible = text.encode("utf-8", "surrogateescape")
+    return data if _has_same_names(visible.lower(), data.lower()) else visible
+
+
+def _without_invisible_escapes(data: bytes) -> bytes:
+    if not any(escape[:4].lower() in _ESCAPED for escape in data.split(b"\\u")[1:]):
         return data
     visible = data.replace(b"\\\\", b"\0")  # a backslash is no beginning of an escape
-    for mark in _INVISIBLE_FORMS:
-        visible = visible.replace(mark, b"")
-    visible = visible.replace(b"\0", b"\\\\")
-    has_more = visible.lower().count(NAMES[0]) > data.lower().count(NAMES[0])
-    return visible if has_more else data
+    first, *escapes = visible.split(b"\\u")
+    pieces = [first]
+    after_high = False
+    for escape in escapes:
+        code = escape[:4].lower()
+        is_low = after_high and code[:2] in (b"dc", b"dd")
+        pieces.append(escape[4:] if is_low or code in _ESCAPED else b"\\u" + escape)
+        after_high = escape.lower() == _HIGH_SURROGATE
+    visible = b"".join(pieces).replace(b"\0", b"\\\\")
+    return data if _has_same_names(visible.lower(), data.lower()) else visible
 
 
-def _with_plain_brackets(data: bytes) -> bytes:
+def _has_same_names(visible: bytes, lowered: bytes) -> bool:
+    """Whether each "private" is there already, next to the same characters."""
+    name = NAMES[0]
+    place, done = visible.find(name), 0
+    while place >= 0:
+        end = place + len(name)
+        before = 2 if visible[place - 1 : place] == b"/" else 1
+        done = lowered.find(visible[max(0, place - before) : end + 1], done) + 1
+        if not done:
+            return False
+        place = visible.find(name, end)
+    return True
+
+
+def _with_plain_brackets(data: bytes, lowered: bytes) -> bytes:
     """Where a tag begins with another bracket; all other text stays as it is."""
-    if not has_any(data, _DISGUISES):
-        return data
     for opener in _OPENERS:
-        data = _with_plain_bracket(data, data.lower(), opener)
+        if opener in lowered:
+            data = _with_plain_bracket(data, lowered, opener)
+            lowered = data.lower()
     return data
 
 
@@ -113,18 +184,35 @@ def _with_plain_bracket(data: bytes, lowered: bytes, opener: bytes) -> bytes:
     position = 0
     while (start := lowered.find(opener, position)) >= 0:
         behind = start + len(opener)
-        name = lowered[behind : behind + _LONGEST_NAME + 8].lstrip(b" /\\")
-        if not name.startswith(NAMES):
+        if opener[:1] == b"&" and lowered[behind : behind + 1] == b";":
+            behind += 1
+        name, slash = _skip_slash(lowered, behind)
+        if not lowered.startswith(NAMES, name):
             pieces.append(data[position:behind])
             position = behind
             continue
         while opener[0] == _BACKSLASH and start > position and data[start - 1] == _BACKSLASH:
             start -= 1  # in JSON inside JSON
-        pieces += (data[position:start], b"<")
-        end, closer = _nearest(lowered, _CLOSERS, behind, behind + _LONGEST_TAG)
-        pieces += (data[behind:end].rstrip(b"\\"), b">" if closer else b"")
+        pieces += (data[position:start], b"<", slash or data[behind:name])
+        end, closer = _nearest(lowered, _CLOSERS, name, name + _LONGEST_TAG)
+        pieces += (data[name:end].rstrip(b"\\"), b">" if closer else b"")
         position = end + len(closer)
     return b"".join(pieces) + data[position:]
+
+
+def _skip_slash(lowered: bytes, position: int) -> tuple[int, bytes]:
+    """Where the name begins, and a slash if one is spelled in another way."""
+    slash = b""
+    end = position + _LONGEST_SLASH
+    while position < end:
+        if lowered[position : position + 1] in (b" ", b"/", b"\\"):
+            position += 1
+        elif match := next((s for s in _SLASHES if lowered.startswith(s, position)), b""):
+            position += len(match)
+            slash = b"/"
+        else:
+            break
+    return position, slash
 
 
 def _nearest(lowered: bytes, needles: tuple[bytes, ...], start: int, end: int) -> tuple[int, bytes]:

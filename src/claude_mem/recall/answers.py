@@ -12,6 +12,7 @@ from datetime import datetime
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
+from claude_mem.index.embedders.embedder import time_limit
 from claude_mem.index.text import passage_queries
 from claude_mem.index.text.documents import MOST_PASSAGES, Passage
 from claude_mem.index.text.passage_queries import PassageRow
@@ -144,7 +145,8 @@ def _passages(
     title: str,
 ) -> list[Passage]:
     try:
-        return best_passages(connection, turn_id, parsed, budget, semantic_index, title)
+        with time_limit():
+            return best_passages(connection, turn_id, parsed, budget, semantic_index, title)
     except EmbedderError as error:
         log.warning("selecting passages by words only: %s", error)
         return best_passages(connection, turn_id, parsed, budget, title=title)

@@ -33,14 +33,16 @@ _HYPHENS = str.maketrans(dict.fromkeys("_\u2010\u2011\u2012\u2013\u2014\u2015\u2
 _TAG = re.compile(
     rf"(?:{'|'.join(_BEGINNINGS)})|(?:{'|'.join(_WHOLE)})(?![\w-])".translate(_HYPHENS)
 )
-_OPENING = re.compile(r"<(?=([\s/|／｜∕⁄]*[^\s<>]{1,80}))")
+# Between characters of the name there may be any number of marks, which are no words.
+_MARKS = r"[^\w\s\x00-\x7f]*+"
+_OPENING = re.compile(rf"<(?=([\s/|／｜∕⁄]*{_MARKS}(?:[\w!-;=?-~]{_MARKS}){{1,80}}))")
 _BEFORE_NAME = re.compile(r"^[\s/|∕⁄]+")
 # Letters of other scripts that look like ours.
 _LOOK_ALIKES = str.maketrans(
     "аеорсухіѕјһԁӏԛԝмткнгвпиᴄɡɑıⅼαορνυικτηγωεսոօհ",
     "aeopcyxisjhdlqwmtkhrbnucgailaopvuiktnyweunoh",
 )
-_JOINERS = str.maketrans("", "", "\u200c\u200d")
+_BLANK = "\u2800"  # of Braille, which is a symbol
 _BRACKETS = str.maketrans("＜﹤", "‹‹")  # normalisation would make "<" of them
 
 
@@ -78,10 +80,15 @@ def _escape(opening: re.Match[str]) -> str:
     return "‹" if _TAG.match(_folded(opening[1])) else "<"
 
 
+def _is_mark(character: str) -> bool:
+    """Whether it changes the one before it, or cannot be seen."""
+    return unicodedata.category(character)[0] in "MC" or character == _BLANK
+
+
 def _folded(name: str) -> str:
     """As a reader takes it: without accents, in small letters of our script."""
     if not name.isascii():
-        parts = unicodedata.normalize("NFKD", name.translate(_JOINERS))
-        name = "".join(c for c in parts if not unicodedata.combining(c)).lower()
+        parts = unicodedata.normalize("NFKD", name)
+        name = "".join(c for c in parts if not _is_mark(c)).lower()
         name = name.translate(_LOOK_ALIKES)
     return _BEFORE_NAME.sub("", name.lower().translate(_HYPHENS))

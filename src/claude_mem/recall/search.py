@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
+from claude_mem.index.embedders.embedder import time_limit
 from claude_mem.index.small_database_cache import SmallDatabase
 from claude_mem.index.text import document_queries, passage_queries, term_counts
 from claude_mem.index.text.filters import NO_FILTERS, Filters, only_wrong
@@ -140,7 +141,8 @@ def search(
         is_ready = semantic_index is not None and semantic_index.can_answer(connection)
         try:
             index = semantic_index if is_ready else None
-            rows, has_more = _find(connection, query, parsed, weights, index)
+            with time_limit():
+                rows, has_more = _find(connection, query, parsed, weights, index)
         except EmbedderError as embedder_error:
             error = str(embedder_error)
             log.warning("searching by words only: %s", error)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from claude_mem.errors import EmbedderError
 from claude_mem.hook.response import HINT_SECONDS
+from claude_mem.index.embedders.embedder import time_limit
 from claude_mem.intake import spool
 from claude_mem.intake.working_directory import current_branch
 from claude_mem.observer.local.tool_uses import relative
@@ -132,7 +133,8 @@ def _find(worker: Worker, event: Event, text: str, project_id: int) -> Hint | No
         branch=current_branch(event.project_dir) if names_branch else "",
     )
     try:
-        return find_hint(worker.store, prompt, worker.semantic_index)
+        with time_limit():
+            return find_hint(worker.store, prompt, worker.semantic_index)
     except EmbedderError as error:
         log.warning("no hint: %s", error)
         return None

@@ -5,7 +5,10 @@ settings select, without loading it.
 """
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,8 +22,28 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float32]
 
+SEARCH_SECONDS = 2.0  # after that, a search goes on by words
 CONSENT = "embedder"  # the use that consent is recorded for
 SHIPPED = Path(__file__).parent / "model"
+
+
+_deadline: ContextVar[float | None] = ContextVar("_deadline", default=None)
+
+
+@contextmanager
+def time_limit() -> Iterator[None]:
+    """Somebody waits for what is asked of a server in this context."""
+    token = _deadline.set(time.monotonic() + SEARCH_SECONDS)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def seconds_left(most: float) -> float:
+    """Of the time limit, and at most that."""
+    deadline = _deadline.get()
+    return most if deadline is None else max(0.0, min(most, deadline - time.monotonic()))
 
 
 class Embedder(Protocol):

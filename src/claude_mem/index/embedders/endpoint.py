@@ -13,6 +13,7 @@ import numpy as np
 
 from claude_mem.errors import EmbedderError, RequestFailed
 from claude_mem.http_client import post_json_blocking
+from claude_mem.index.embedders.embedder import seconds_left
 from claude_mem.index.vectors.blocks import Floats, normalise
 from claude_mem.types import Json
 
@@ -54,7 +55,8 @@ class Endpoint:
         headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
         body: dict[str, Json] = {"model": self.model, "input": list(texts)}
         try:
-            response = post_json_blocking(self.url, headers, body, SECONDS, self.key)
+            seconds = seconds_left(SECONDS)
+            response = post_json_blocking(self.url, headers, body, seconds, self.key)
             if response.status != 200:
                 raise EmbedderError(f"{self.url} returned HTTP {response.status}")
             return _vectors(response.json_object(), len(texts))

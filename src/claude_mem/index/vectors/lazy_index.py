@@ -16,7 +16,7 @@ from claude_mem.config import Settings
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
-from claude_mem.index.embedders.embedder import Embedder
+from claude_mem.index.embedders.embedder import Embedder, seconds_left
 from claude_mem.index.small_database_cache import SmallDatabaseCache
 from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.vector_table import TableState, read_state
@@ -97,7 +97,11 @@ class SemanticIndex:
         return False
 
     def load(self) -> "LoadedIndex":
-        with self._lock:
+        # A server may be slow to answer whoever loads it now.
+        is_server = self.id.startswith("endpoint:")
+        if not self._lock.acquire(timeout=seconds_left(threading.TIMEOUT_MAX) if is_server else -1):
+            raise EmbedderError("the server for embeddings has not answered yet")
+        try:
             self._used_at = self._clock()
             if self._loaded is None:
                 from claude_mem.index.embedders.static_model import StaticModel
@@ -117,6 +121,8 @@ class SemanticIndex:
                     SmallDatabaseCache(cache),
                 )
             return self._loaded
+        finally:
+            self._lock.release()
 
     def _load_ahead(self) -> None:
         try:

@@ -19,12 +19,10 @@ from typing import BinaryIO
 
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import (
-    FULL_WIDTH_BRACKET,
-    INVISIBLE,
     NAMES,
-    has_any,
+    may_be_disguised,
     strip_private,
-    with_visible_names,
+    with_plain_tags,
 )
 from claude_mem.intake.event_reader import command_as_typed, is_command, milliseconds
 from claude_mem.json_objects import replace_surrogates
@@ -68,7 +66,6 @@ _DECODER = json.JSONDecoder()
 _PRIVATE_TAG = re.compile(rb"<[\s\\/nrtbf\x80-\xff]*+(?:" + b"|".join(NAMES) + rb")", re.IGNORECASE)
 _REMINDER = b"<system-reminder>", b"</system-reminder>"
 _MAX_REMINDERS = 50  # far fewer than the sections of which `strip_private` keeps some
-_DISGUISES = (*INVISIBLE, FULL_WIDTH_BRACKET)
 _SEPARATORS = re.compile(r"[\s,\0\ufeff]*")
 # A pattern that begins with fixed bytes takes half the time of `in` and `rfind`.
 _OF_CONVERSATION = re.compile(rb'"(?:user|assistant|pr-link)"')
@@ -316,7 +313,7 @@ def open_regular_file(path: Path) -> BinaryIO:
 def _without_private(line: bytes, has_escapes: bool) -> bytes:
     """Most lines have no private tag, or only those of a client's reminders in the results of its
     tools: searching for them is cheaper than scanning."""
-    if has_escapes or _may_disguise(line):
+    if has_escapes or may_be_disguised(line):
         return strip_private(line)
     if _PRIVATE_TAG.search(line) is None:
         return line
@@ -347,14 +344,6 @@ def _without_reminders(line: bytes) -> bytes | None:
 def _has_quote(text: bytes) -> bool:
     """Whether a string of JSON ends in it."""
     return b'"' in text and b'"' in text.replace(b"\\\\", b"").replace(b'\\"', b"")
-
-
-def _may_disguise(line: bytes) -> bool:
-    """Whether brackets may be of HTML or full-width, or a name may hide invisible characters."""
-    # From the end: that takes half the time of `in`.
-    if b"&" in line and (line.rfind(b"&lt;") >= 0 or line.rfind(b"&LT;") >= 0):
-        return True
-    return not line.isascii() and has_any(line, _DISGUISES)
 
 
 def _skip_line(file: BinaryIO) -> None:
@@ -412,11 +401,7 @@ LONGEST_TITLE = 120
 MAX_LINES = 200  # of one kind, from the end
 LONGEST_TITLE_LINE = 10_000
 # A client's model may have put into the title what the user marked as private.
-_BEFORE_PRIVATE = re.compile(rb"(?:<|u003c|&lt;|uff1c|\xef\xbc\x9c)[\s\\/]{0,8}\Z")
-_INVISIBLE_ESCAPE = re.compile(
-    rb"\\u(?:" + b"|".join(b"%04x" % ord(mark.decode()) for _, mark in INVISIBLE) + rb")"
-)
-_LETTERS = b"private\\"  # and what begins an escape
+_BEFORE_PRIVATE = re.compile(rb"(?:<|u003c)[\s\\/]{0,8}\Z")
 CHUNK, _OVERLAP = 64 * 1024, 80  # longer than a tag whose characters are escaped
 
 
@@ -436,33 +421,15 @@ def session_title(path: Path, session_id: str, redactor: Redactor) -> SessionTit
 def _has_private(data: mmap.mmap) -> bool:
     """Word by word, as that is much faster than a pattern that matches any case."""
     for start in range(0, len(data), CHUNK):
-        chunk = data[max(0, start - _OVERLAP) : start + CHUNK].lower()
-        if _has_invisible(chunk):
-            chunk = with_visible_names(chunk)
+        chunk = data[max(0, start - _OVERLAP) : start + CHUNK]
+        if _ESCAPE.search(chunk) or may_be_disguised(chunk):
+            chunk = with_plain_tags(chunk)
+        chunk = chunk.lower()
         place = chunk.find(b"private")
         while place >= 0:
             if _BEFORE_PRIVATE.search(chunk, max(0, place - _OVERLAP), place):
                 return True
             place = chunk.find(b"private", place + 1)
-    return False
-
-
-def _has_invisible(lowered: bytes) -> bool:
-    """Whether an invisible character, or its escape, may be between letters of "private"."""
-    if not lowered.isascii() and any(
-        byte in lowered and _is_between_letters(lowered, re.compile(mark))
-        for byte, mark in INVISIBLE
-    ):
-        return True
-    return _is_between_letters(lowered, _INVISIBLE_ESCAPE)
-
-
-def _is_between_letters(lowered: bytes, mark: re.Pattern[bytes]) -> bool:
-    for match in mark.finditer(lowered):
-        start, end = match.span()
-        before, after = lowered[max(0, start - 1) : start], lowered[end : end + 1]
-        if before in _LETTERS and (after in _LETTERS or not after.isascii()):
-            return True
     return False
 
 
