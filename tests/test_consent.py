@@ -53,7 +53,7 @@ def test_the_command_records_consent_to_the_address_that_was_typed(
     arguments = ("embedder", "endpoint", "--url", server.url, "--model", "concepts")
     refused = home.command(*arguments)
     assert refused.returncode == 1 and server.url in refused.stderr
-    assert "--yes" in refused.stderr and not home.layout.settings.exists()
+    assert "--yes" in refused.stderr and "EMBEDDER" not in home.layout.settings.read_text()
     shown = home.command(*arguments, "--yes")
     assert shown.returncode == 0, shown.stderr
     assert has_consent(home.layout, CONSENT, server.url)

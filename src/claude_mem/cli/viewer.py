@@ -15,7 +15,8 @@ from claude_mem.server import client
 def open_viewer(settings: Settings, print_only: bool) -> None:
     """Open the viewer in a browser: see, search and change memories.
 
-    The link works once, within two minutes. After that the browser stays signed in for 30 days.
+    The link works once, within two minutes. After that the browser stays signed in until the
+    worker ends, for 12 hours at most.
     For a remote machine, forward the port: ssh -L 37777:127.0.0.1:37777 HOST (if `claude-mem worker
     status` shows another port there, use that one).
     """
