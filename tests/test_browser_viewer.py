@@ -268,7 +268,7 @@ def test_reading_works_without_scripts(browsing: Browsing) -> None:
     assert browser is not None
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(open_link(browsing.home))
-    page.wait_for_url(f"{browsing.address}/")
+    page.wait_for_url(f"{browsing.address}/#*")
     page.locator("[data-open]").first.click()
     page.wait_for_url("**/turn/*")
     assert page.get_by_role("button", name="Forget").count() == 0
