@@ -187,6 +187,21 @@ def test_what_was_forgotten_after_the_backup_stays_forgotten(
     assert prompts_in(damaged.layout.database) & (remembered.prompts - kept) == frozenset()
 
 
+def test_a_fact_stays_though_the_one_that_replaced_it_is_lost(
+    damaged: Home, remembered: Remembered
+) -> None:
+    run_sql(
+        damaged,
+        "PRAGMA foreign_keys = OFF",
+        "INSERT INTO facts (id, project_id, kind, subject, value, origin, status, first_seen_epoch,"
+        " last_seen_epoch, superseded_by) SELECT 901, id, 'decision', 'lamp', 'oil', 'agent',"
+        " 'past', 1, 1, 999 FROM projects LIMIT 1",
+    )
+    damage_roots(damaged.layout.database, "hints")
+    assert_survived(damaged, remembered.prompts, "hints")
+    assert damaged.column("SELECT superseded_by FROM facts WHERE id = 901") == [None]
+
+
 # The file
 
 

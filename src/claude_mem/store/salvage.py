@@ -318,15 +318,18 @@ _MISSING_PARENTS = (
 
 
 def _delete_orphans(copy: sqlite3.Connection, tables: list[_Table]) -> None:
-    """Rows that refer to what is lost for good, until none is left."""
+    """Rows that cannot be without what is lost for good, until none is left."""
     deleted = True
     while deleted:
         deleted = False
         for table in tables:
             for key in copy.execute(f"PRAGMA foreign_key_list({table.name})").fetchall():
                 column, parent, of_parent = key["from"], key["table"], key["to"] or "id"
+                change = f"DELETE FROM {table.name}"
+                if key["on_delete"] == "SET NULL":
+                    change = f"UPDATE {table.name} SET {column} = NULL"
                 cursor = copy.execute(
-                    f"DELETE FROM {table.name} WHERE {column} IS NOT NULL AND NOT EXISTS"
+                    f"{change} WHERE {column} IS NOT NULL AND NOT EXISTS"
                     f" (SELECT 1 FROM {parent} p WHERE p.{of_parent} = {table.name}.{column})"
                 )
                 deleted = deleted or cursor.rowcount > 0
