@@ -437,6 +437,12 @@ def test_the_demo_shows_what_the_next_session_would_get(home: Home) -> None:
     assert "swordfish" not in context
     assert "a cookie with SameSite=Strict is not sent on that first request" in context
     assert "Files edited: harbor/views.py" in context
+    search = done.stdout.split("3. A search\n")[1].split("\n4. ")[0]
+    assert search.startswith("$ claude-mem search 'why was the cookie not sent'\n#1 ")
+    assert "SameSite=Strict" in search
+    hint = done.stdout.split("\n4. ")[1].split("\n5. ")[0]
+    assert "Perhaps related, from earlier sessions here" in hint and "#1 " in hint
+    assert "claude-mem install" in done.stdout.split("\n5. What to type next\n")[1]
     assert not home.layout.database.exists()
 
 
@@ -454,6 +460,8 @@ def test_the_demo_plays_any_transcript(home: Home, tmp_path: Path) -> None:
     done = home.command("demo", "--transcript", str(path))
     assert done.returncode == 0, done.stderr
     assert "- There are seven boats." in done.stdout
+    assert "$ claude-mem search 'Count the boats'\n" in done.stdout
+    assert "Perhaps related" in done.stdout or "\nNo hint: " in done.stdout
     path.write_text("nothing\n")
     refused = home.command("demo", "--transcript", str(path))
     assert refused.returncode == 1 and "contains no session" in refused.stderr

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -180,6 +181,25 @@ def test_an_index_of_vectors_finds_the_same(server: TeamServer, alice: Member) -
     assert server.command("maintain", "--above", "4").startswith("Indexed: codes_")
     assert server.command("maintain", "--above", "4") == "No partition needs an index."
     assert alice.titles("which ship was fixed", project_key="vectors") == before
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("timeline", {"anchor": 10**30}),
+        ("timeline", {"moment": 10**30, "project_key": "times"}),
+        ("share", {"key": "a\0b", "name": "x"}),
+        ("turns", {"ids": [10**30]}),
+        ("invitations", {"name": "a", "days": 10**9}),
+        ("tombstones", {"since": 10**30}),
+    ],
+)
+def test_a_value_that_no_database_takes_is_the_fault_of_the_request(
+    alice: Member, path: str, body: dict[str, Any]
+) -> None:
+    answer = alice.request(path, **body)
+    assert 400 <= answer.status_code < 500, answer.text
+    assert answer.headers["cache-control"] == "no-store"
 
 
 def test_several_servers_migrate_one_database_once(server: TeamServer) -> None:

@@ -67,6 +67,24 @@ def test_a_link_works_once(tcp: Api) -> None:
     assert "claude-mem open" in again.text
 
 
+def test_looking_at_a_link_without_opening_it_does_not_use_it_up(tcp: Api) -> None:
+    key = tcp.worker.viewer_links.issue()
+    preview = tcp.request("HEAD", f"/open?key={key}", headers=HTML)
+    assert "set-cookie" not in preview.headers and preview.text == ""
+    assert "set-cookie" in tcp.request("GET", f"/open?key={key}", headers=HTML).headers
+
+
+@pytest.mark.parametrize("path", ["/api/stats", "/api/search?query=x", "/health", "/no/such"])
+@pytest.mark.parametrize("known", [True, False])
+def test_no_browser_caches_an_answer_or_takes_it_for_another_type(
+    tcp: Api, path: str, known: bool
+) -> None:
+    headers = cookie(tcp) if known else {}
+    answer = tcp.request("GET", path, headers=headers)
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
 @pytest.mark.parametrize("query", ["", "?key=", "?key=x", f"?key={TOKEN}", "?key=%F0%9F%94%91"])
 def test_any_other_key_is_refused(tcp: Api, query: str) -> None:
     tcp.worker.viewer_links.issue()

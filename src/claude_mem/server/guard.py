@@ -12,9 +12,9 @@ import hmac
 import secrets
 from collections.abc import Callable
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from claude_mem.config import Layout, write_private
 from claude_mem.server import viewer_cookie
@@ -38,6 +38,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        send = _uncached(send)
         headers = Headers(scope=scope)
         refusal = self._refusal(scope["method"], scope["path"], headers)
         scope[TRUSTED] = self._is_known(headers)
@@ -83,6 +84,19 @@ class Guard:
     def _is_token(self, token: str) -> bool:
         # Without a token of our own, an empty one would match.
         return bool(self._token) and hmac.compare_digest(token.encode(), self._token.encode())
+
+
+def _uncached(send: Send) -> Send:
+    """Memories stay out of the caches of browsers, and are never read as another type."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers.setdefault("cache-control", "no-store")
+            headers.setdefault("x-content-type-options", "nosniff")
+        await send(message)
+
+    return send_with_headers
 
 
 def _bearer(headers: Headers) -> str | None:

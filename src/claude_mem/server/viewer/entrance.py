@@ -59,6 +59,8 @@ def entrance_page(title: str = "You are almost in") -> Response:
 
 async def open_viewer(request: Request) -> Response:
     """GET /open: uses up the key of a link and sets the cookie"""
+    if request.method == "HEAD":  # a preview of the link, by a chat or a mail program
+        return HTMLResponse(headers=HEADERS)
     worker: Worker = request.app.state.worker
     if not worker.viewer_links.use(request.query_params.get("key", "")):
         return entrance_page("This link has expired or was used before")

@@ -17,6 +17,7 @@ import psycopg
 from psycopg_pool import PoolTimeout
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -195,15 +196,23 @@ async def _claude_mem_error(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 500)
 
 
+# Of the request: a NUL in a text, a number out of range, a text too long for an index.
+_BAD_VALUES = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded)
+
+
 async def _database_error(request: Request, error: Exception) -> Response:
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return JSONResponse({"error": "this is not yours to change"}, 403)
-    if isinstance(error, psycopg.DataError):  # a number that is too large, for example
-        return JSONResponse({"error": "a value is out of range"}, 400)
+    if isinstance(error, _BAD_VALUES):
+        return JSONResponse({"error": f"a value cannot be stored: {_first_line(error)}"}, 400)
     log.error("%s: %s", request.url.path, error)
     return JSONResponse(
         {"error": "the database is not available"}, 503, headers={"Retry-After": "2"}
     )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
@@ -232,6 +241,9 @@ class _Observed:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = int(message["status"])
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("cache-control", "no-store")
+                headers.setdefault("x-content-type-options", "nosniff")
             await send(message)
 
         limit = EXPORT_REQUEST_SECONDS if scope["path"] == "/v1/export" else REQUEST_SECONDS
