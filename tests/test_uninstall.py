@@ -54,8 +54,8 @@ def test_purge_without_open_sessions_leaves_nothing(home: Home) -> None:
 
 def remove_hooks(home: Home) -> str:
     """By the script that does not need the package."""
-    done = subprocess.run(["sh", home.layout.remover], env=home.env(), text=True, capture_output=True,
-                          timeout=60)  # fmt: skip
+    command = ["sh", str(home.layout.remover)]
+    done = subprocess.run(command, env=home.env(), text=True, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
