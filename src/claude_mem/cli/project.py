@@ -77,8 +77,8 @@ def split(settings: Settings, directory: str, as_json: bool) -> None:
 def merge(settings: Settings, name: str, into: str, as_json: bool) -> None:
     """Move everything of the project FROM to INTO (names or keys).
 
-    Directories that claim FROM then belong to INTO. Use it for a repository that was renamed or
-    has a new origin.
+    Directories that claim FROM then belong to INTO. Use it for a renamed repository that was not
+    recognised: one whose origin you change in place keeps its memory without this.
     """
     refuse_agents()
     _change(settings, "merge", {"project": name, "into": into}, as_json)
