@@ -181,9 +181,11 @@ def _file(m: Maker, sort: str) -> tuple[str, str]:
         "pem-indented": lambda text: "\n".join(f"  {line}" for line in text.split("\n")),
         "pem-crlf": lambda text: text.replace("\n", "\r\n"),
         "pem-html": lambda text: text.replace("\n", "<br>"),
-        "pem-ssh2": lambda text: text.replace("-----BEGIN", "---- BEGIN")
-        .replace("-----END", "---- END")
-        .replace("KEY-----", "KEY ----"),
+        "pem-ssh2": lambda text: (
+            text.replace("-----BEGIN", "---- BEGIN")
+            .replace("-----END", "---- END")
+            .replace("KEY-----", "KEY ----")
+        ),
     }
     return shapes.get(sort, str)(text), line
 

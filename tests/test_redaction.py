@@ -457,6 +457,8 @@ def test_a_secret_that_somebody_chose_goes_where_only_a_secret_can_stand(text: s
     [
         "Flags: `--source-token`, `--source-username`, and `--pwd`, `--status`",
         "the workflow has `id-token: write`",
+        "hf jobs run --secrets HF_TOKEN script.py",
+        '"passwd:shell", if token == "#bygroup":',
         "an environment variable set by a script, set once at load",
         "use --password authentication with --token handling",
         'token = "valid-token-1"; api_key = "test-key-12"',

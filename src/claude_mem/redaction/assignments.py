@@ -70,7 +70,16 @@ _OPENING = re.compile(
 _ENDS_LINE, _GIVES = ("", "\n", "\r"), (":", "=", ":=", "?=")
 _ENDS = ("", "\n", "\r", " ", "\t", "&", "#", '"', "'")
 _QUOTES = ('"', "'", "`")
-_SETTERS = ("put(", "setitem(", "set(", "setproperty(", "setenv(", "setdefault(", "add(", "addproperty(")
+_SETTERS = (
+    "put(",
+    "setitem(",
+    "set(",
+    "setproperty(",
+    "setenv(",
+    "setdefault(",
+    "add(",
+    "addproperty(",
+)
 _LOOKUP = re.compile(
     r"(?i)get|env|input|read|load|find|fetch|param|config|lookup|prompt|ask|query|\b[t_]\($|has"
     r"|encode|decode|replace|split|strip|format|join|print|log"
@@ -356,7 +365,7 @@ class _Assignment:
         is_of_connection = following == ";" or self.text[self.start - 1 : self.start] == ";"
         if is_tight and is_of_connection and self.sure >= Certainty.ODD:
             return is_connection_password
-        if self.operator == ":" and following and following in _QUOTES and self._is_header():
+        if self.operator == ":" and match["gap"] and following in _QUOTES and self._is_header():
             return is_environment_value
         if following in _ENDS_LINE and self.operator in _GIVES and not self.is_quoted:
             if is_alone and (is_tight or self._is_of_settings(line_start)):

@@ -49,7 +49,9 @@ _KEY = (
     r"(?:\[\]byte\(|Encoding\.\w{1,10}\.GetBytes\(|Buffer\.from\(|new TextEncoder\(\)\.encode\()?"
     r"[bru@]?[\"'](?P<value>[^\"'\s]{6,200})[\"']"
 )
-_ALGORITHM = re.compile(r"(?i)(?:hs|rs|es|ps|sha|hmac|aes|md|des|utf|hex|base|latin|ascii|dbi:)[\w:.-]*$")
+_ALGORITHM = re.compile(
+    r"(?i)(?:hs|rs|es|ps|sha|hmac|aes|md|des|utf|hex|base|latin|ascii|dbi:)[\w:.-]*$"
+)
 
 
 def _is_key_of_call(value: str) -> bool:

@@ -435,7 +435,11 @@ SHAPES: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
         ("stellar-key", "seed", r"S[A-Z2-7]{55}"),
         ("fal-key", "fal_key", r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9a-f]{32}"),
         ("zhipu-key", "glm", r"[0-9a-f]{32}\.(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{16}"),
-        ("unleash-token", "unleash", r"[\w*-]{1,40}:(?:development|production|staging)\.[0-9a-f]{40,64}"),
+        (
+            "unleash-token",
+            "unleash",
+            r"[\w*-]{1,40}:(?:development|production|staging)\.[0-9a-f]{40,64}",
+        ),
         ("tableau-token", "==:", r"[A-Za-z0-9+/]{22}==:[A-Za-z0-9]{32}"),
         ("tor-key", "ed25519-v3", r"ED25519-V3:[A-Za-z0-9+/]{60,}=*"),
         ("elastic-key", "apikey", r"(?<=ApiKey )[A-Za-z0-9+/]{40,}={0,2}"),
