@@ -5,13 +5,15 @@ issuer documents. Values are put together from parts, so that no scanner takes t
 """
 
 import base64
+import json
 import random
 import re
 import re._constants as sre  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tests.secret_kinds import AROUND, MISSED, NAMED, SYNTAX, VENDORS
@@ -30,6 +32,9 @@ WORDS = (
 )  # fmt: skip
 
 
+# Kinds that were written by somebody who did not see the finders: a line each, with {S} in `text`
+# for what `pattern` describes, or for `secret`.
+OTHERS = Path(__file__).parent / "data" / "secret_kinds.jsonl"
 _DIGITS_FOR_LETTERS = str.maketrans("aeo", "430")
 
 
@@ -243,4 +248,28 @@ def corpus(seed: int, of_each: int = 2) -> list[Planted]:
         for _ in range(of_each):
             shown, secret = _file(maker, sort) if sort not in SORTS else (SORTS[sort](maker),) * 2
             planted.append(Planted(kind, around.format(shown), secret))
+    for line in OTHERS.read_text("utf-8").splitlines():
+        planted += _of_others(json.loads(line), maker, of_each)
     return planted
+
+
+_CLASS = re.compile(r"(\[[^\]]+\])(?:\{(\d+)\})?")
+
+
+def _classes_filled(pattern: str, maker: Maker) -> str:
+    """Literal text with classes of characters in it."""
+    return _CLASS.sub(
+        lambda part: "".join(
+            sample_of(re.compile(part[1]), maker) for _ in range(int(part[2] or 1))
+        ),
+        pattern,
+    )
+
+
+def _of_others(row: dict[str, str], maker: Maker, of_each: int) -> Iterator[Planted]:
+    for around in maker.chance.sample(AROUND, of_each):
+        secret = row.get("secret") or _classes_filled(row["pattern"], maker)
+        if row["text"] == "{S}":
+            yield Planted(row["kind"], around.format(secret), secret)
+        else:
+            yield Planted(row["kind"], row["text"].replace("{S}", secret), secret)

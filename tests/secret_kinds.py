@@ -571,4 +571,15 @@ MISSED: tuple[_Case, ...] = (
     ("constructor-argument", 'const lamp = new Lamp("{}");', "token"),
     ("digest-response", 'Authorization: Digest username="app", response="{}"', "hex32"),
     ("user-slash-password", "login: app / {}", "password"),
+    ("isql", "isql lamps app {}", "password"),
+    ("ini-key", "[api]\nkey = {}", "token"),
+    ("env-spaces", 'ADMIN_PASSWORD="{}"', "phrase"),
+    ("odoo", "admin_passwd = {}", "words"),
+    ("pppd", 'app * "{}" *', "password"),
+    ("rabbitmq-conf", "default_pass = {}", "words"),
+    ("totp-seed", "TOTP_SEED={}", "base32"),
+    ("csv-like", "user,app\npassword,{}\n", "password"),
+)
+MISSED_OF_OTHERS = (
+    "x-vault-login", "x-italian", "x-pkcs-pass-comment", "x-jenkins", "x-gem-push",
 )  # fmt: skip

@@ -300,9 +300,15 @@ class _Assignment:
         if match is None or match["value"][0] == "-":
             return None
         is_word = match["value"].islower() and match["value"].isalpha()
-        if is_word and not _ENDS_ARGUMENT.match(self.text, match.end()) and _is_prose(before):
+        if is_word and self._is_prose(before, match.end()):
             return None
         return self._found(match, is_plain_secret if is_keyword else is_flag_value)
+
+    def _is_prose(self, before: str, end: int) -> bool:
+        """Whether a flag is mentioned in a sentence: it has words that commands do not have."""
+        if before:
+            return _PROSE.search(before) is not None
+        return _ENDS_ARGUMENT.match(self.text, end) is None
 
     def _mentioned(self) -> Span | None:
         """`Invalid token 'value'`, `storePassword "value"`."""
@@ -359,7 +365,7 @@ class _Assignment:
         is_of_connection = following == ";" or self.text[self.start - 1 : self.start] == ";"
         if is_tight and is_of_connection and self.sure >= Certainty.ODD:
             return is_connection_password
-        if self.operator == ":" and following and following in _QUOTES and self._is_header():
+        if self.operator == ":" and match["gap"] and following in _QUOTES and self._is_header():
             return is_environment_value
         if following in _ENDS_LINE and self.operator in _GIVES and not self.is_quoted:
             if is_alone and (is_tight or self._is_of_settings(line_start)):
@@ -410,11 +416,6 @@ def _name_start(text: str, position: int) -> int:
     if position and text[position - 1] == "\\" and text[position] in "nrt":
         position += 1  # an escape is not part of the name
     return position
-
-
-def _is_prose(before: str) -> bool:
-    """Whether a flag is mentioned in a sentence: it has words that commands do not have."""
-    return not before or _PROSE.search(before) is not None
 
 
 def _line_start(text: str, position: int) -> int:

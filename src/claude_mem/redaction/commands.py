@@ -215,8 +215,8 @@ PLAIN_COMMANDS = RuleSet((
     rule("--from-literal", "command-token", r"--from-literal[= ][\"']?[\w.-]{1,80}=", _VALUE,
          accept=is_password),
     *(
-        _token(f"{word} auth", r"[ \t]{1,4}")
-        for word in ("snyk", "ngrok", "semgrep", "depot", "netlify")
+        _token(word, r"[ \t]{1,4}")
+        for word in ("auth token", "snyk auth", "semgrep auth")
     ),
     _token("github-oauth.", r"\S{1,60}[ \t]{1,4}"),
     rule("rclone", KIND, r"\brclone\b[^\n]{1,200}?[ \t]pass(?:word)?[ =]", _VALUE, accept=is_password,

@@ -19,6 +19,7 @@ from claude_mem.redaction.values import (
 
 Accept = Callable[[Certainty, str], bool]
 _HEX_NUMBER = re.compile(r"0x[0-9a-fA-F]+")
+_VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z0-9]+)+")
 _WORDS = re.compile(r"[a-z]{3,12}(?:-[a-z]{3,12}){2,7}")
 # Letters of a secret that consists of words.
 _SHORTEST_WORDS = {Certainty.LIKELY: 14, Certainty.SECRET: 8, Certainty.ODD: 99}
@@ -59,7 +60,7 @@ def is_argument(sure: Certainty, value: str) -> bool:
 
 def is_flag_value(sure: Certainty, value: str) -> bool:
     """Behind `--token` or `API_TOKEN=`, where people write whatever they chose."""
-    if value.startswith((MARK, "-")):
+    if value.startswith((MARK, "-")) or _VARIABLE.fullmatch(value):
         return False
     if sure is Certainty.POSSIBLE:
         return is_made_up(value) or _is_key(sure, value)
@@ -116,7 +117,7 @@ def is_logged_secret(sure: Certainty, value: str) -> bool:
 
 def is_told_password(sure: Certainty, value: str) -> bool:
     """`with password Value12` in a sentence."""
-    return not value.startswith(MARK) and is_made_up(value) and any(map(str.isdigit, value))
+    return not value.startswith(MARK) and is_made_up(value)
 
 
 def is_mixed(sure: Certainty, value: str) -> bool:

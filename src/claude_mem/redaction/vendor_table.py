@@ -428,6 +428,7 @@ SHAPES: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
         ("twitter-token", "twitter", r"\d{15,25}-[A-Za-z0-9]{20,45}"),
         ("facebook-token", "facebook", r"\d{13,17}\|[A-Za-z0-9_-]{27,40}"),
         ("ably-key", "ably", r"[\w-]{6}\.[\w-]{6}:[\w-]{40,44}"),
+        ("bitcoin-key", "wif", r"(?:5[HJK]|[KL])[1-9A-HJ-NP-Za-km-z]{49,50}"),
         ("bitcoin-key", "privkey", r"(?:5[HJK]|[KL])[1-9A-HJ-NP-Za-km-z]{49,50}"),
         ("bitcoin-key", "bitcoin", r"(?:5[HJK]|[KL])[1-9A-HJ-NP-Za-km-z]{49,50}"),
         ("stellar-key", "stellar", r"S[A-Z2-7]{55}"),

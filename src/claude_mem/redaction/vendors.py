@@ -51,7 +51,8 @@ def _is_candidate(run: str) -> bool:
     """Of names: inside of one there is no token without a digit."""
     if _DIGIT.search(run) is not None:
         return True
-    return any(part[:3] in _BEGINNINGS for part in run.split("="))
+    parts = (*run.split("="), *run.split("_"))
+    return any(part[:3] in _BEGINNINGS for part in parts)
 
 
 def _is_random(body: str) -> bool:
