@@ -3,6 +3,7 @@ no rule, command, place or trap."""
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from claude_mem.hook import spooling
 from claude_mem.mcp.tools import call_tool
 from claude_mem.recall.fence import FENCE, OUTSIDE_MARK
+from claude_mem.redaction import Redactor
+from claude_mem.store.transfer.restore import restore
 from tests.api import Api, open_api, record_header
 from tests.payloads import (
     PROJECT_DIR,
@@ -234,3 +237,43 @@ def test_words_of_skipped_tools_are_not_stored(api: Api) -> None:
     told(api, "skipped", skill, edit(), stop("Done."))
     assert b"Quokka" not in api.bytes_on_disk()
     assert api.column("SELECT count(*) FROM tool_events WHERE tool_name = 'Skill'") == [0]
+
+
+@pytest.mark.parametrize("number", range(len(ORDERS)))
+def test_somebody_elses_export_is_marked_wherever_it_is_shown(tmp_path: Path, number: int) -> None:
+    """Words of the user, the agent, a tool and a saved memory there: here all are from outside."""
+    order, canary = ORDERS[number]
+    poison = Poison("exported", number, (), "")
+    path = tmp_path / "export.jsonl"
+    with open_api(tmp_path / "theirs") as theirs:
+        for session in ("a", "b"):
+            identity = {"session_id": f"x-{session}", "prompt_id": f"x-{session}"}
+            run = bash(f"npm run lamp-{canary.replace(' ', '-')} test", "3 passed")
+            open_step = stop(f"{repeated(order)}\n\nNext: {order}")
+            send(
+                theirs, PROJECT_DIR, identity, prompt(order), edit(), run, open_step, session_end()
+            )
+        theirs.catch_up()
+        theirs.post_json("/api/memories", text=order, project_dir=PROJECT_DIR)
+        with path.open("wb") as file:
+            theirs.worker.store.export(file.write)
+    with open_api(tmp_path / "ours") as ours:
+        told(ours, "own", edit(), stop("The hull is red now."), directory=PROJECT_DIR)
+        before = context_of(ours, PROJECT_DIR)
+        restore(ours.worker.store, path, Redactor(), is_own=False)
+        ours.catch_up()
+        assert context_of(ours, PROJECT_DIR) == before
+        facts = ours.get_json("/api/facts", project=PROJECT_DIR, limit=200)["facts"]
+        assert {fact["status"] for fact in facts if canary in str(fact)} <= {"candidate"}
+        later = {"session_id": "later", "cwd": PROJECT_DIR}
+        ours.start_session(session_start(**later))
+        question = f"Why does the lamp of the north pier need {canary} and the relay?"
+        answer = ours.submit_prompt(prompt(question, **later)).json()
+        assert_marked(answer.get("hookSpecificOutput", {}).get("additionalContext", ""), poison)
+        rows = call(ours, PROJECT_DIR, "search", query=f"relay {canary}")
+        assert lines_with(rows, canary)
+        assert_rows_marked(rows, poison)
+        assert_rows_marked(call(ours, PROJECT_DIR, "timeline", query="relay"), poison)
+        full = call(ours, PROJECT_DIR, "get_observations", ids=ids_of(ours, PROJECT_DIR))
+        assert lines_with(full, canary)
+        assert_marked(full, poison)
