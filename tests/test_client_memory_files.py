@@ -182,3 +182,23 @@ def test_no_more_is_read_than_fits(home: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(read_client_memory(directory)) == 3
     monkeypatch.setattr(client_memory_files, "MAX_BYTES", 250)
     assert len(read_client_memory(directory)) == 2
+
+
+def test_a_memory_file_with_words_that_the_agent_read_is_marked(api: Api, home: Path) -> None:
+    read = "The oil is in the north store behind the green ladder."
+    (memory_dir(home) / "own.md").write_text("The wick hangs in the south store near the door.")
+    about = {"contentSessionId": "s", "project_dir": PROJECT_DIR}
+    api.post_json("/api/sessions/init", prompt="Where is the oil?", **about)
+    api.post_json(
+        "/api/sessions/observations",
+        tool_name="WebFetch",
+        tool_input={"url": "https://a.example"},
+        tool_response={"result": read},
+        **about,
+    )
+    (memory_dir(home) / "oil.md").write_text(f"Note: {read}")
+    start(api)
+    rows = api.get("/api/search", query="store ladder door", format="text").text.splitlines()
+    marks = {name: ", outside" in row for row in rows for name in ("oil.md", "own.md")
+             if name in row and row.startswith("#")}  # fmt: skip
+    assert marks == {"oil.md": True, "own.md": False}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from claude_mem.plain_words import without_formats
 from claude_mem.text import (
     one_line,
     pluralize,
@@ -15,7 +16,15 @@ from claude_mem.text import (
     spellings,
     without_controls,
 )
-from claude_mem.word_runs import RunFinder, has_run, has_run_of, hashes_of, runs_of
+from claude_mem.word_runs import (
+    Checksums,
+    RunFinder,
+    checksums_of,
+    has_run,
+    has_run_of,
+    hashes_of,
+    runs_of,
+)
 
 
 def test_a_text_that_is_too_long_ends_at_a_word() -> None:
@@ -116,3 +125,37 @@ def test_a_choice_may_be_spelled_in_the_plural() -> None:
         "rule": "rule", "rules": "rule", "discovery": "discovery", "discoveries": "discovery",
         "holds": "holds", "holdses": "holds",
     }  # fmt: skip
+SENTENCE = "The keeper winds the clock at dawn"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[31mThe keeper\x1b[0m winds the clock at dawn",
+        "The%20keeper%20winds%20the%20clock%20at%20dawn",
+        "The <b>keep</b>er winds<br/>the clock <em>at</em> dawn",
+        "&lt;i&gt;The&lt;/i&gt; keeper&nbsp;winds&#32;the clock at dawn",
+        '{"a": "The keeper winds", "b c": "the clock at", "d": "dawn"}',
+        r"{\"a\": \"The keeper\", \"b\": \"winds the clock\nat dawn\"}",
+        r"The keeper\u001b[0m winds\x20the clock at dawn",
+        "> The keeper\n> winds the clock\n> at dawn",
+        "12| The keeper\n13| winds the clock\n14| at dawn",
+        "   1\tThe keeper\n   2\twinds the clock\n   3\tat dawn",
+        "docs/day.md:3:The keeper\ndocs/day.md:4:winds the clock at dawn",
+        "a: The keeper\nb: winds the clock\nc: at dawn",
+    ],
+)
+def test_formats_between_words_make_no_difference(text: str) -> None:
+    assert set(runs_of(SENTENCE)) <= set(runs_of(text))
+
+
+@given(st.text(alphabet="abcdefgh XYZ .,;()-\u00e9\u4e2d", max_size=200))
+def test_a_text_without_formats_stays_as_it_is(text: str) -> None:
+    assert without_formats(text) == text
+
+
+def test_checksums_find_the_runs_of_a_text_that_is_not_kept() -> None:
+    checksums = Checksums([checksums_of(["first", f"said: {SENTENCE}"]), b"", b"x"])
+    own = set(runs_of("A lamp burns in the tower"))
+    copied = set(runs_of(SENTENCE))
+    assert checksums.find([*own, *copied]) == copied

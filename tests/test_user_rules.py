@@ -91,6 +91,10 @@ def test_pasted_text_makes_no_rule(text: str) -> None:
     [
         f"Fix this issue:\n\nThe lamp is dark since Tuesday.\n{RULE}\nThanks, Bob",
         f"Fix the lamp.\n\n{RULE}\n\nIt is dark since Tuesday.",
+        f"here is the output\n\n{RULE}",
+        f"This is what the CI says\n{RULE}",
+        f"The mail says: {RULE}",
+        f"Das steht im Brief\n\n{RULE}",
     ],
 )
 def test_what_may_be_pasted_is_a_candidate(text: str) -> None:
@@ -98,7 +102,14 @@ def test_what_may_be_pasted_is_a_candidate(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [f"Fix the lamp.\n\n{RULE}", f"{RULE}\n\nFix the lamp.", f"Rules:\n- {RULE}"]
+    "text",
+    [
+        f"Fix the lamp.\n\n{RULE}",
+        f"{RULE}\n\nFix the lamp.",
+        f"Rules:\n- {RULE}",
+        f"- {RULE}\n- Fix the lamp",
+        f"Important: {RULE}",
+    ],
 )
 def test_the_first_and_the_last_paragraph_are_typed(text: str) -> None:
     assert [rule.status for rule in find_rules(text)] == ["holds"]

@@ -18,6 +18,7 @@ from zlib import crc32
 from claude_mem.plain_words import without_formats
 
 LENGTH = 4
+OUTSIDE_MARK = " [outside]"  # after a line that has words from outside, wherever one is shown
 ALL_WORDS = "*"  # instead of hashes: all words of a text are from outside
 Run = tuple[str, str, str, str]
 _WORD = re.compile(

@@ -97,15 +97,12 @@ class EventReader:
         return name in self.skip_tools or name.startswith(OWN_TOOLS)
 
     def read_skipped(self, header: EventHeader, payload: Payload) -> Event | None:
-        """Of a tool that is skipped only the checksums of its words; None if it brought none. Of
-        our own tools those that are marked as from outside: what they repeat is of the agent."""
+        """Of a tool that is skipped only the checksums of its words; None if it brought none. What
+        our own tools give is not the tool's."""
         fields = {name: payload[name] for name in _READ_FIELDS if payload.get(name) is not None}
-        if not fields or payload.get("agent_id"):
+        if not fields or str(payload.get("tool_name")).startswith(OWN_TOOLS):
             return None
-        texts: Iterable[str] = strings_in(self._redact(fields, is_short=header.is_short))
-        if str(payload.get("tool_name")).startswith(OWN_TOOLS):
-            texts = _marked_as_outside(texts)
-        checksums = checksums_of(texts)
+        checksums = checksums_of(strings_in(self._redact(fields, is_short=header.is_short)))
         try:
             event = self.read_bare(header, payload)
         except BadInput:
@@ -233,17 +230,6 @@ class EventReader:
         if len(json.dumps(detail, ensure_ascii=False)) > self.field_bytes:
             return {"cut": shorten_json(detail, self.field_bytes)}
         return detail
-
-
-def _marked_as_outside(texts: Iterable[str]) -> Iterator[str]:
-    """Of the results of our own tools the lines with words from outside, and what is shown below a
-    row of a search."""
-    for text in texts:
-        is_of_row = False
-        for line in text.splitlines():
-            if "[outside]" in line or ", outside" in line or (is_of_row and line[:1] == " "):
-                yield line
-            is_of_row = ", outside" in line
 
 
 def is_bare(payload: Payload) -> bool:

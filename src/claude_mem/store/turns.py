@@ -34,6 +34,7 @@ from claude_mem.types import (
     Turn,
     TurnEvent,
 )
+from claude_mem.word_runs import OUTSIDE_MARK
 
 MAIN_BRANCHES = ("main", "master", "trunk", "develop", "HEAD")
 SAME_MOMENT_MS = 2000  # within which two hooks report the same event without an id
@@ -457,7 +458,8 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
     """With its events, for an observer; None if it is private or sealed."""
     row = connection.execute(
         "SELECT t.*, s.content_session_id, s.memory_session_id, s.project_dir, s.transcript_path,"
-        " p.key, p.name FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id"
+        " s.start_context, p.key, p.name FROM user_prompts t"
+        " JOIN sdk_sessions s ON s.id = t.session_id"
         " JOIN projects p ON p.id = t.project_id WHERE t.id = ? AND t.private = 0"
         " AND t.sealed = 0",
         (turn_id,),
@@ -489,7 +491,7 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         events=uses,
         is_client_message=bool(row["notice"]),
         recent_memories=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
-        earlier_output=_earlier_output(connection, row["session_id"], turn_id),
+        earlier_output=_earlier_output(connection, row["session_id"], turn_id) + _recalled(row),
         unstored_words=(*unstored.values(), *previous),  # of events that are not stored
     )
 
@@ -503,6 +505,12 @@ def _earlier_output(connection: sqlite3.Connection, session_id: int, turn_id: in
         (OUTPUT_CHARS, session_id, turn_id, EARLIER_TURNS, EARLIER_OUTPUTS),
     )
     return " ".join(text for (text,) in rows)
+
+
+def _recalled(turn: sqlite3.Row) -> str:
+    """What the session's own context marked: repeating it does not make it the agent's."""
+    lines = (turn["start_context"] or "").splitlines()
+    return "".join(f" {line}" for line in lines if line.endswith(OUTSIDE_MARK))
 
 
 def _tool_use(row: sqlite3.Row, unstored: dict[str, bytes]) -> TurnEvent:
