@@ -323,38 +323,6 @@ def test_candidates_by_code_are_not_kept_out_by_rows_that_were_replaced() -> Non
     assert 0 in candidates.ids
 
 
-@given(
-    rows=st.lists(small, min_size=1, max_size=30),
-    removed=st.sets(st.integers(0, 29)),
-    question=small,
-    count=st.integers(1, 40),
-    include=st.sets(st.integers(0, 40), max_size=5),
-)
-def test_the_nearest_by_code_and_the_included_are_compared_exactly(
-    rows: list[list[int]], removed: set[int], question: list[int], count: int, include: set[int]
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK", 4)
-        vectors = blocks.VectorBlocks(3)
-        vectors.add(np.arange(len(rows)), np.array(rows, np.int8))
-        query = blocks.QueryVector(np.array(question, np.int8))
-        included = np.array(sorted(include), np.int64)
-        vectors.nearest(query, count, included)  # before rows are removed
-        vectors.remove(removed)
-        nearest = vectors.nearest(query, count, included)
-        exact = vectors.compare(query)
-    compared = dict(zip(nearest.ids.tolist(), nearest.cosines.tolist(), strict=True))
-    present = set(range(len(rows))) - removed
-    assert compared == exact.of(compared)
-    assert include & present <= compared.keys() <= present
-    distances = {
-        number: sum((value > 0) != (q > 0) for value, q in zip(row, question, strict=True))
-        for number, row in enumerate(rows)
-    }
-    farthest = sorted(distances.values())[min(count, len(rows)) - 1]
-    assert {n for n in present if distances[n] <= farthest} <= compared.keys()
-
-
 def test_vectors_of_documents_are_read_by_document_and_not_by_model(library: Story) -> None:
     fill(library, new_index())
 

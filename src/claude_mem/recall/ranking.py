@@ -388,7 +388,6 @@ def _cosines(
         connection,
         text,
         filters.project_id,
-        include=by_words,
         exhaustive=condition.sql != "TRUE",  # few of the nearest may pass it
         rescored=rescored,
     )

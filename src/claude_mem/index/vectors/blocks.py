@@ -179,25 +179,10 @@ class _Block:
     lowest: int = sys.maxsize  # of the ids that were ever in it
     highest: int = -1
     has_removed: bool = False
-    _lookup: tuple[Ids, NDArray[np.intp]] | None = None
-
-    def places_of(self, ids: Ids, used: int) -> NDArray[np.intp]:
-        """Where these ids are among the first `used` rows; of several the first."""
-        lookup = self._lookup
-        if lookup is None or len(lookup[0]) != used:
-            present = self.ids[:used].copy()
-            order = np.argsort(present, kind="stable")
-            lookup = self._lookup = present[order], order
-        sorted_ids, order = lookup
-        first = np.searchsorted(sorted_ids, ids)
-        first[first == used] = used - 1
-        places: NDArray[np.intp] = order[first[sorted_ids[first] == ids]]
-        return places
 
     def remove(self, is_removed: NDArray[np.bool_]) -> None:
         self.has_removed = True
         self.ids[: len(is_removed)][is_removed] = REMOVED
-        self._lookup = None
 
 
 @dataclass(slots=True)
@@ -246,30 +231,6 @@ class VectorBlocks:
             if first < last:
                 owners_of_rows = block.ids[: block.used] >> self.owner_shift
                 block.remove(_is_any_of(owners_of_rows, values[first:last]))
-
-    def nearest(self, query: QueryVector, count: int, include: Ids) -> Similarities:
-        """Exact cosines of at least `count` vectors that the codes select, and of `include`, which
-        have one vector each."""
-        if not self.has_rows:
-            raise RowsDropped
-        if len(self) <= count:
-            return self.compare(query)
-        scanned = [(block.used, distances_of(block.codes[:, : block.used], query.code))
-                   for block in self._blocks]  # fmt: skip
-        farthest = _nth_smallest(_joined([distances for _, distances in scanned]), count)
-        parts: list[Similarities] = []
-        for block, (used, distances) in zip(self._blocks, scanned, strict=False):
-            if not used:
-                continue
-            rows, inverse_lengths = block.rows, block.inverse_lengths
-            if rows is None or inverse_lengths is None:
-                raise RowsDropped
-            selected = distances <= farthest
-            selected[block.places_of(include, used)] = True
-            places = np.flatnonzero(selected)
-            cosines = query.cosines(rows.take(places, axis=0), inverse_lengths[places])
-            parts.append(Similarities(block.ids[places], cosines))
-        return merge(parts)
 
     def compare(self, query: QueryVector) -> Similarities:
         """Exact cosines of all vectors."""
@@ -359,11 +320,6 @@ def distances_of(planes: Bits, code: Bits) -> NDArray[np.uint16]:
         np.bitwise_count(planes ^ code[:, None]), axis=0, dtype=np.uint16
     )
     return distances
-
-
-def _nth_smallest(distances: NDArray[np.uint16], count: int) -> int:
-    """The distance within which there are at least so many, where there are."""
-    return int(np.searchsorted(np.cumsum(np.bincount(distances)), count))
 
 
 def _smallest(values: NDArray[np.int32], count: int) -> NDArray[np.intp]:

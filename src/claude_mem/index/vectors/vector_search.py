@@ -16,9 +16,8 @@ transaction of its own, so that a long load holds up neither the writer nor the 
 
 import json
 import sqlite3
-import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,7 +50,6 @@ from claude_mem.store.read_cache import read_once
 if TYPE_CHECKING:
     from claude_mem.index.vectors.chroma import ChromaCollection
 
-NEAREST = 1_024  # of the vectors that are held in full, those that are compared
 NEAREST_BY_CHROMA = 300
 # Signs in which two vectors of a cosine of 0.85 differ: 18%, and some deviations more.
 MAX_DIFFERENT_SIGNS, MAX_SIMILAR = 0.28, 64
@@ -61,7 +59,6 @@ MAX_OF_PROJECT = 1_000_000  # passages, about; older turns are found by words
 MAX_READ_AT_ONCE = 4_000  # documents; more are read by a thread of their own
 MAX_WAITING = 64  # turns that a search with Chroma embeds itself
 CHUNK = 2_048  # rows that are read in a transaction
-NO_IDS: Ids = np.empty(0, np.int64)
 
 Embed = Callable[[Sequence[Document]], list[Rows]]
 
@@ -348,22 +345,20 @@ class VectorSearch:
         text: str,
         project_id: int | None = None,
         kind: str = TURN,
-        include: Collection[int] = (),
         exhaustive: bool = False,
         rescored: int = RESCORED,
     ) -> Similarities:
         """Of a text to the passages of turns (or to the observations) of a project, or of all: to
-        the nearest at least, and to those of `include` that are in memory. `exhaustive`: to all
-        vectors that are. While many vectors are being read, to none."""
+        all whose vectors are held in full, and of others to the nearest, `rescored` of them.
+        `exhaustive`: not by Chroma. While many vectors are being read, to none."""
         query = self._query(text)
         if not query.row.any():
             return NO_SIMILARITIES
         projects = _project_ids(connection) if project_id is None else [project_id]
-        included = np.fromiter(include, np.int64, len(include))
-        scan = LocalScan(self._cache, connection, kind, included, rescored)
-        if exhaustive:
-            return scan.nearest(query, projects, sys.maxsize)
-        return self._nearest(connection, scan, query, projects, kind)
+        scan = LocalScan(self._cache, connection, kind)
+        if exhaustive or kind != TURN:
+            return scan.nearest(query, projects, rescored)
+        return self._nearest(connection, scan, query, projects, rescored)
 
     def _nearest(
         self,
@@ -371,10 +366,10 @@ class VectorSearch:
         scan: VectorBackend,
         query: QueryVector,
         projects: Sequence[int],
-        kind: str,
+        rescored: int,
     ) -> Similarities:
         """By Chroma where the settings say so, and it answers."""
-        if self._chroma is not None and kind == TURN and self._chroma.is_available:
+        if self._chroma is not None and self._chroma.is_available:
             from claude_mem.index.vectors.chroma import ChromaVectors, CopyBehind
 
             try:
@@ -384,7 +379,7 @@ class VectorSearch:
                 pass
             except RequestFailed as error:
                 self._chroma.failed(error)
-        return scan.nearest(query, projects, NEAREST)
+        return scan.nearest(query, projects, rescored)
 
     def passage_cosines(
         self, connection: sqlite3.Connection, text: str, passage_ids: Iterable[int]
@@ -458,38 +453,28 @@ class LocalScan:
     """The backend that needs nothing else: a scan of the vectors in memory."""
 
     def __init__(
-        self,
-        cache: VectorCache,
-        connection: sqlite3.Connection,
-        kind: str = TURN,
-        include: Ids = NO_IDS,
-        rescored: int = RESCORED,
+        self, cache: VectorCache, connection: sqlite3.Connection, kind: str = TURN
     ) -> None:
-        """`include`: what is compared in any case."""
-        self._cache, self._connection = cache, connection
-        self._kind, self._include, self._rescored = kind, include, rescored
+        self._cache, self._connection, self._kind = cache, connection, kind
 
     def nearest(self, query: QueryVector, projects: Sequence[int], count: int) -> Similarities:
         state = self._cache.read_state(self._connection)
         loaded = self._cache.loaded(self._connection, projects, self._kind, state)
         try:
-            similarities = [
-                vectors.blocks.nearest(query, count, self._include) for vectors in loaded
-            ]
+            similarities = [vectors.blocks.compare(query) for vectors in loaded]
         except RowsDropped:
-            similarities = [self._by_codes(query, loaded, state.model)]
+            similarities = [self._by_codes(query, loaded, state.model, count)]
         return similarities[0] if len(similarities) == 1 else merge(similarities)
 
     def _by_codes(
-        self, query: QueryVector, loaded: Sequence[ProjectVectors], model: int
+        self, query: QueryVector, loaded: Sequence[ProjectVectors], model: int, count: int
     ) -> Similarities:
-        candidates = [vectors.blocks.candidates(query, self._rescored) for vectors in loaded]
+        candidates = [vectors.blocks.candidates(query, count) for vectors in loaded]
         ids = np.concatenate([of_project.ids for of_project in candidates])
         scores = np.concatenate([of_project.scores for of_project in candidates])
         order = np.argsort(-scores, kind="stable")
-        nearest = {int(id_) for id_ in ids[order[: self._rescored]]}
+        nearest = {int(id_) for id_ in ids[order[:count]]}
         if self._kind == TURN:
-            nearest.update(self._include.tolist())
             vectors = self._cache.passage_vectors(self._connection, nearest, model, loaded)
             return query.compare(*vectors)
         return merge(self._compare_documents(query, nearest, model))
