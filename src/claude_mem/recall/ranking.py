@@ -12,7 +12,7 @@ and those of the time that it names, are boosted. Ties go to the newer turn.
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import accumulate, islice
@@ -671,7 +671,8 @@ class Booster:
             for turn, passage in zip(turns, passages, strict=True)
         ]
         factors = [lengths[words if words < most else most] for words in counts]
-        for number, title in self._likely_titles(turns):
+        for number, turn in enumerate(turns):
+            title = turn.title_stems.split()
             share = len(self.stems.intersection(title)) / max(1, len(title))
             factors[number] *= 1 + weights.title_boost * share
         if self.asks_when:
@@ -682,15 +683,6 @@ class Booster:
             for number, turn in enumerate(turns):
                 factors[number] *= 1 + _time_boost(turn.created_at_epoch, self.spans, weights)
         return factors
-
-    def _likely_titles(self, turns: Sequence[TurnRow]) -> Iterator[tuple[int, list[str]]]:
-        """Their stems, by number. Most titles have none of the query's, not even within their
-        words."""
-        titles = [turn.title_stems for turn in turns]
-        joined = " ".join(titles)
-        forms = [form for form in self.stems if form in joined]
-        for number in {n for form in forms for n, title in enumerate(titles) if form in title}:
-            yield number, titles[number].split()
 
 
 @lru_cache(maxsize=16)
