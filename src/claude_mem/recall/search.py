@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -432,43 +431,9 @@ def _words_of(line: str) -> Iterator[WordPlace]:
 
 def _hits(line: str, stems: frozenset[str]) -> list[WordPlace]:
     """The words whose stem is one of these, in order."""
-    beginnings = _beginnings(stems)
-    lower = line.lower()
-    words = () if line.isascii() else _words_of(line)
-    likely: set[WordPlace]
-    if len(lower) == len(line):  # so that their places are the same
-        likely = {_word_at(line, at) for text in beginnings for at in _places(lower, text)}
-        likely.update((start, end) for start, end in words if not line[start:end].isascii())
-    else:
-        likely = {
-            (start, end)
-            for start, end in words
-            for word in (line[start:end],)
-            if not word.isascii() or any(text in word.lower() for text in beginnings)
-        }
-    return [(at, end) for at, end in sorted(likely) if not stems.isdisjoint(_stems(line[at:end]))]
+    return [(at, end) for at, end in _words_of(line) if not stems.isdisjoint(_stems(line[at:end]))]
 
 
-def _word_at(line: str, at: int) -> WordPlace:
-    end = line.find(" ", at)
-    return line.rfind(" ", 0, at) + 1, end if end >= 0 else len(line)
-
-
-@lru_cache(maxsize=64)
-def _beginnings(stems: frozenset[str]) -> tuple[str, ...]:
-    """What a word of these stems holds: this spares most words of a passage the stemming, which
-    changes two letters at most."""
-    return tuple({form[: max(2, min(4, len(form) - 2))] for form in stems if form})
-
-
-def _places(text: str, part: str) -> Iterator[int]:
-    at = text.find(part)
-    while at >= 0:
-        yield at
-        at = text.find(part, at + 1)
-
-
-@lru_cache(maxsize=10_000)
 def _stems(word: str) -> frozenset[str]:
     stems: set[str] = set()
     for piece in pieces(word):
@@ -504,4 +469,6 @@ def _last_end(line: str, start: int, length: int) -> int:
     if len(line) < start + length:
         return len(line)
     end = line.rfind(" ", start, start + length)
-    return end if end >= 0 else _word_at(line, start)[1]
+    if end < 0:
+        end = line.find(" ", start)
+    return end if end >= 0 else len(line)
