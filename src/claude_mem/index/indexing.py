@@ -25,7 +25,6 @@ from claude_mem.index.text.passage_writing import PassagesDiffer
 from claude_mem.index.text.words import TOKENIZER, searchable
 from claude_mem.index.vectors import duplicates, vector_table
 from claude_mem.store import Store
-from claude_mem.store.read_cache import read_once
 
 log = logging.getLogger("claude_mem.index")
 
@@ -162,7 +161,6 @@ def _is_packing_due(connection: sqlite3.Connection) -> bool:
     return not connection.execute("SELECT is_packed FROM index_version").fetchone()[0]
 
 
-@read_once
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether the index exists and is of this version."""
     try:
@@ -174,7 +172,6 @@ def is_current(connection: sqlite3.Connection) -> bool:
     return row is not None and row[0] == VERSION
 
 
-@read_once
 def generation(connection: sqlite3.Connection) -> int:
     """A new number after every rebuild."""
     return int(connection.execute("SELECT generation FROM index_version").fetchone()[0])
@@ -187,7 +184,6 @@ def waiting(connection: sqlite3.Connection) -> int:
     return marked(connection)
 
 
-@read_once
 def marked(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM unindexed").fetchone()[0])
 

@@ -22,10 +22,8 @@ from claude_mem.store.backups import back_up
 from claude_mem.store.change_counters import ChangeCounters, ChangeCounts
 from claude_mem.store.clock import iso, now_ms
 from claude_mem.store.migrations import applied_names, migrate, missing_migrations
-from claude_mem.store.read_cache import ReadConnection
 
 T = TypeVar("T")
-C = TypeVar("C", bound=sqlite3.Connection)
 
 log = logging.getLogger("claude_mem.store")
 
@@ -39,21 +37,20 @@ _APPLICATION_ID_BYTES = slice(68, 72)
 
 
 def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
-    return open_reader(path) if readonly else _connect(path, "rwc", sqlite3.Connection)
+    return open_reader(path) if readonly else _connect(path, "rwc")
 
 
-def open_reader(path: Path) -> ReadConnection:
-    return _connect(path, "ro", ReadConnection)
+def open_reader(path: Path) -> sqlite3.Connection:
+    return _connect(path, "ro")
 
 
-def _connect(path: Path, mode: str, kind: type[C]) -> C:
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
         isolation_level=None,
         check_same_thread=False,
         timeout=10,
-        factory=kind,
     )
     connection.row_factory = sqlite3.Row
     try:
@@ -300,10 +297,10 @@ class Readers:
     def __init__(self, path: Path) -> None:
         self._path = path
         # The one that was used last comes first: its cache is full.
-        self._free: deque[ReadConnection] = deque()
+        self._free: deque[sqlite3.Connection] = deque()
 
     @contextmanager
-    def connection(self) -> Iterator[ReadConnection]:
+    def connection(self) -> Iterator[sqlite3.Connection]:
         try:
             connection = self._free.pop()
         except IndexError:

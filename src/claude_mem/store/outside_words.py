@@ -7,8 +7,6 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from claude_mem.store.read_cache import read_once
-
 LATEST_TURNS = 1_000  # of a project, for its context
 EARLIER_TURNS = 20  # of a session: what the agent read there it may repeat later
 
@@ -34,7 +32,6 @@ OF_TURN = (
 )
 
 
-@read_once
 def is_any(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM outside_words LIMIT 1").fetchone() is not None
 

@@ -3,7 +3,6 @@
 import sqlite3
 
 from claude_mem.errors import AmbiguousProject, NotFound
-from claude_mem.store.read_cache import read_once
 from claude_mem.types import Project
 
 BY_NAME = "name:"  # how the key of a project begins of which only the name is known
@@ -107,7 +106,6 @@ DISPLAY_NAME_SQL = (
 )
 
 
-@read_once
 def project_names(connection: sqlite3.Connection) -> dict[int, str]:
     return dict(connection.execute(f"SELECT id, {DISPLAY_NAME_SQL} FROM projects p").fetchall())
 

@@ -95,11 +95,12 @@ class StoreReader(ViewerReader):
         """As `read`, but all of it as it is at one moment. It is faster for many statements, which
         otherwise lock the file one by one."""
         with self._readers.connection() as connection:
+            connection.execute("BEGIN")
             try:
-                connection.begin_snapshot()
                 return work(connection)
             finally:
-                connection.end_snapshot()
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
 
     def next_due(self) -> int | None:
         return self.read(lambda c: queue.JOBS.next_due_ms(c, self._asleep_ms()))

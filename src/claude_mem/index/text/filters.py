@@ -11,7 +11,6 @@ from functools import lru_cache
 
 from claude_mem.index.text.documents import KINDS, PLACES
 from claude_mem.index.text.words import grams, is_unspaced, pieces
-from claude_mem.store.read_cache import read_once
 
 _OF_CLOSED_TURNS = (
     f"d.id NOT IN (SELECT id * 4 + {KINDS.index('prompt')} FROM user_prompts WHERE closed = 0)"
@@ -186,6 +185,5 @@ def _with_file(files: tuple[str, ...]) -> Condition:
     )
 
 
-@read_once
 def _is_any_wrong(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM wrong_documents LIMIT 1").fetchone() is not None

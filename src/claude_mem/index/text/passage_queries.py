@@ -34,7 +34,6 @@ from claude_mem.index.text.documents import (
 from claude_mem.index.text.filters import Condition, Filters, where
 from claude_mem.index.text.passage_scores import LENGTH_BITS, Score, score
 from claude_mem.index.text.term_hashes import holds_term
-from claude_mem.store.read_cache import read_once
 from claude_mem.store.turn_records import load_records
 from claude_mem.types import RecordPart
 
@@ -83,7 +82,6 @@ class PassageTotals(NamedTuple):
     words: int
 
 
-@read_once
 def passage_totals(connection: sqlite3.Connection) -> PassageTotals:
     return PassageTotals(*connection.execute("SELECT number, length FROM passage_count").fetchone())
 
@@ -185,7 +183,6 @@ def rowids(project_id: int | None) -> tuple[int, int]:
 _INDEXED = "t.id * 4 + 3 NOT IN (SELECT document FROM unindexed)"
 
 
-@read_once
 def is_any_waiting(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM unindexed LIMIT 1").fetchone() is not None
 

@@ -11,8 +11,6 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable
 
-from claude_mem.store.read_cache import read_once
-
 log = logging.getLogger("claude_mem.search")
 
 COMMON = 200  # passages
@@ -99,7 +97,6 @@ def read_ahead(connection: sqlite3.Connection, total: int) -> None:
     _read_ahead[database] = total
 
 
-@read_once
 def _path(connection: sqlite3.Connection) -> str:
     """Empty of a database in memory."""
     path: str = connection.execute("PRAGMA database_list").fetchone()[2]

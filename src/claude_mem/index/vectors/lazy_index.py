@@ -22,7 +22,6 @@ from claude_mem.index.vectors.vector_table import TableState, read_state
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Open, open_reader
-from claude_mem.store.read_cache import read_once
 from claude_mem.urls import is_url_of_this_machine
 
 if TYPE_CHECKING:
@@ -189,7 +188,6 @@ class LoadedIndex(NamedTuple):
     similar_words: "SimilarWords"
 
 
-@read_once
 def _count_turns(connection: sqlite3.Connection) -> int:
     """At most; without reading them."""
     count: int = connection.execute("SELECT coalesce(max(id), 0) FROM indexed_turns").fetchone()[0]

@@ -45,7 +45,6 @@ from claude_mem.index.vectors.embedding_texts import passages
 from claude_mem.index.vectors.vector_backend import RESCORED, VectorBackend
 from claude_mem.index.vectors.vector_table import TableState, VectorRow, read_state
 from claude_mem.store.database import Open, open_reader
-from claude_mem.store.read_cache import read_once
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.chroma import ChromaCollection
@@ -569,6 +568,5 @@ def _passage_vectors(
     return rows
 
 
-@read_once
 def _project_ids(connection: sqlite3.Connection) -> list[int]:
     return [row[0] for row in connection.execute("SELECT id FROM projects ORDER BY id")]

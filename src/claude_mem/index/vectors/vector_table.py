@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from claude_mem.index.text.documents import Document
-from claude_mem.store.read_cache import read_once
 
 NO_VECTOR = 0  # instead of the number of a model
 
@@ -72,7 +71,6 @@ class VectorCounts(NamedTuple):
     all: int
 
 
-@read_once
 def read_state(
     connection: sqlite3.Connection, generation: int, model: str, dimension: int | None
 ) -> TableState:
