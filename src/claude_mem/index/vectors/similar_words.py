@@ -27,7 +27,6 @@ class SimilarWords:
         self._model = model
         self._rows = model.rows
         self._inverse_lengths = _inverse_lengths(model.rows)
-        self._last_words: tuple[tuple[str, ...], Floats] | None = None
 
     def pieces(self, text: str) -> bytes:
         """The numbers of the pieces of a text, each once."""
@@ -61,7 +60,7 @@ class SimilarWords:
         used, places = self._distinct(flat)
         lengths = np.fromiter(map(len, blobs), np.intp, len(blobs)) // 2
         starts = np.cumsum(lengths) - lengths
-        cosines = self._cosines(self._encode(tuple(words)), used)
+        cosines = self._cosines(self._model.encode(words), used)
         cosines[cosines < MIN_SIMILARITY] = 0
         size = max(1, MAX_COMPARED // len(places))
         for start in range(0, len(words), size):
@@ -69,13 +68,6 @@ class SimilarWords:
             nearest = np.maximum.reduceat(cosines[chunk].take(places, axis=1), starts, axis=1)
             best[chunk, filled] = nearest
         return best
-
-    def _encode(self, words: tuple[str, ...]) -> Floats:
-        """Once for a query that is compared with several lists of passages."""
-        last = self._last_words
-        if last is None or last[0] != words:
-            last = self._last_words = words, self._model.encode(words)
-        return last[1]
 
     def _cosines(self, vectors: Floats, pieces: Places) -> Floats:
         """Of each vector to each piece."""
