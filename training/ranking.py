@@ -43,7 +43,6 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "similar_words": (0.5, 0.7, 0.85, 1.0, 1.2),
     "repetition_factor": (0.7, 0.8, 0.9),
     "turn_support": (0.0, 0.05, 0.1, 0.15, 0.2, 0.3),
-    "session_support": (0.0, 0.01, 0.02, 0.05),
     "next_shares": ((0.4, 0.2), (0.6, 0.2), (0.7, 0.3)),
     "previous_shares": ((0.1, 0.1), (0.2, 0.1), (0.3, 0.1)),
     "half_share_words": (60, 90, 150, 250),

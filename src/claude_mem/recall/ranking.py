@@ -4,14 +4,13 @@ First, evidence is collected: the best passages by full text and the nearest by 
 both are read, and their words are compared with those of the query, the same or similar.
 
 Then each passage is scored by its bm25, its cosine, and how well its words match. A turn counts as
-much as its best passage, and a little for the others of the turn and of its session; short turns
-also get a share of the score of their neighbours in the session. Turns whose title the query names,
-and those of the time that it names, are boosted. Ties go to the newer turn.
+much as its best passage, and a little for the others of the turn; short turns also get a share of
+the score of their neighbours in the session. Turns whose title the query names, and those of the
+time that it names, are boosted. Ties go to the newer turn.
 """
 
 import math
 import sqlite3
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -520,7 +519,6 @@ def order(
     is_sentence = parsed.is_sentence
     turns = candidates.turns
     best, scores = _turn_scores(candidates, is_sentence, weights)
-    _add_session_support(scores, turns, weights)
     booster = Booster.of(parsed, weights)
     if is_sentence:
         reachable = _least_score(scores, count) / booster.most
@@ -579,19 +577,6 @@ def _least_score(scores: dict[int, float], count: int | None) -> float:
     if count is None or len(scores) < count:
         return 0.0
     return sorted(scores.values(), reverse=True)[count - 1]
-
-
-def _add_session_support(
-    scores: dict[int, float], turns: dict[int, TurnRow], weights: Weights
-) -> None:
-    if not weights.session_support:
-        return
-    sums: defaultdict[int, float] = defaultdict(float)
-    for turn, score in scores.items():
-        sums[turns[turn].session_id] += score
-    for turn, score in scores.items():
-        others = sums[turns[turn].session_id] - score
-        scores[turn] = score + weights.session_support * math.log1p(others)
 
 
 def passage_values(passages: EvidenceTable, weights: Weights = WEIGHTS) -> list[float]:

@@ -13,7 +13,6 @@ class Weights:
     similar_words: float = 1.0
     repetition_factor: float = 0.8  # of plans and compaction summaries: they repeat what was said
     turn_support: float = 0.1  # times ln(1 + the scores of the turn's other passages)
-    session_support: float = 0.0  # times ln(1 + the scores of the session's other turns)
     # Shares of its score that a turn gives to the next and second next, and to the previous and
     # second previous turn of its session; in full only between turns of no words.
     next_shares: tuple[float, ...] = (0.6, 0.2)
