@@ -13,7 +13,7 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from itertools import accumulate, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -53,8 +53,8 @@ _ASKS_WHEN = ("when", "how long ago", "what date", "what day", "what month", "wh
               "which month", "which year", "which day", "since when")  # fmt: skip
 
 # Columns of many passages: an attribute of each takes three times as long.
-_id_of, _kind_of, _words_of, _terms_of, _pieces_of = map(
-    itemgetter, map(PassageRow._fields.index, ("id", "kind", "words", "terms", "pieces"))
+_id_of, _kind_of, _terms_of, _pieces_of = map(
+    itemgetter, map(PassageRow._fields.index, ("id", "kind", "terms", "pieces"))
 )
 
 
@@ -630,32 +630,29 @@ class Booster:
     spans: tuple[Span, ...]
     asks_when: bool
     weights: Weights
-    lengths: tuple[float, ...]  # the factor of a text of so many words
 
     @classmethod
     def of(cls, parsed: ParsedQuery, weights: Weights) -> "Booster":
         stems = frozenset(stem(piece) for word in parsed.words for piece in word.pieces)
         asks_when = parsed.text.strip().lower().startswith(_ASKS_WHEN)
-        lengths = _length_factors(weights.length_exponent)
-        return cls(stems, parsed.spans, asks_when, weights, lengths)
+        return cls(stems, parsed.spans, asks_when, weights)
 
     @property
     def most(self) -> float:
         """No factor is greater, for a turn without a matching passage."""
         weights = self.weights
         time_boost = max(weights.time_boost, weights.week_after_boost) if self.spans else 0.0
-        return self.lengths[-1] * (1 + weights.title_boost) * (1 + time_boost)
+        return self._length_factor(MAX_LENGTH) * (1 + weights.title_boost) * (1 + time_boost)
 
     def factors(
         self, turns: Sequence[TurnRow], passages: Sequence[PassageRow | None]
     ) -> list[float]:
         """Of each turn with its best passage."""
-        weights, lengths, most = self.weights, self.lengths, MAX_LENGTH
-        counts = [
-            turn.words if passage is None else _words_of(passage)
+        weights = self.weights
+        factors = [
+            self._length_factor(turn.words if passage is None else passage.words)
             for turn, passage in zip(turns, passages, strict=True)
         ]
-        factors = [lengths[words if words < most else most] for words in counts]
         for number, turn in enumerate(turns):
             title = turn.title_stems.split()
             share = len(self.stems.intersection(title)) / max(1, len(title))
@@ -669,10 +666,8 @@ class Booster:
                 factors[number] *= 1 + _time_boost(turn.created_at_epoch, self.spans, weights)
         return factors
 
-
-@lru_cache(maxsize=16)
-def _length_factors(exponent: float) -> tuple[float, ...]:
-    return tuple(math.pow(max(words, 1), exponent) for words in range(MAX_LENGTH + 1))
+    def _length_factor(self, words: int) -> float:
+        return math.pow(min(max(words, 1), MAX_LENGTH), self.weights.length_exponent)
 
 
 def _time_boost(timestamp: int, spans: Iterable[Span], weights: Weights) -> float:

@@ -7,7 +7,6 @@ import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from claude_mem.index.text.documents import KINDS, PLACES
 from claude_mem.index.text.words import grams, is_unspaced, pieces
@@ -86,7 +85,6 @@ def required(filters: Filters) -> str:
     return all_of(expressions) if expressions else ""
 
 
-@lru_cache(maxsize=64)
 def where(filters: Filters) -> Condition:
     conditions: list[str] = []
     values: list[object] = []
@@ -117,7 +115,6 @@ def where(filters: Filters) -> Condition:
     return Condition(" AND ".join(conditions) or "TRUE", tuple(values))
 
 
-@lru_cache(maxsize=64)
 def turn_condition(filters: Filters) -> Condition:
     """What a turn `t` must be: one of its memories passes. The project is left to the caller."""
     conditions: list[Condition] = []

@@ -11,7 +11,7 @@ import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -278,7 +278,6 @@ def _distances(reach: int) -> list[int]:
     return [sign * distance for distance in range(1, reach + 1) for sign in (1, -1)]
 
 
-@lru_cache(maxsize=8)
 def _neighbours_sql(reach: int) -> str:
     columns = [
         f"(SELECT n.id FROM indexed_turns n WHERE n.session_id = t.session_id"
@@ -369,7 +368,6 @@ def documents_of_turns(
     return documents
 
 
-@lru_cache(maxsize=64)
 def _in_turn(filters: Filters) -> Condition:
     """What a memory of a turn that passes must be."""
     return where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
