@@ -16,7 +16,7 @@ from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.text import document_queries, passage_queries, term_counts
 from claude_mem.index.text.filters import NO_FILTERS, Filters
-from claude_mem.index.text.passage_queries import Match, Place
+from claude_mem.index.text.passage_queries import Match
 from claude_mem.index.text.words import parts_of, pieces, stem
 from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
@@ -220,7 +220,7 @@ def _turn_rows(
     filters; and whether there are more."""
     judge, stems = Strength.of(parsed), stems_of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
-    memories = _memories_of_turns(connection, places, query.filters)
+    memories = passage_queries.memories_of_turns(connection, places, query.filters)
     names = project_names(connection)
     passing = [(r, memories[at]) for r, at in zip(ranked, places, strict=True) if at in memories]
     page = passing[: query.limit]
@@ -228,8 +228,8 @@ def _turn_rows(
         connection, [passage for r, _ in page if (passage := r.passage) is not None]
     )
     rows: list[SearchRow] = []
-    for result, (match, others) in page:
-        also = [*others, *duplicates_of.get(result.turn.id, ())]
+    for result, (match, *others) in page:
+        also = [*(m.document for m in others), *duplicates_of.get(result.turn.id, ())]
         text = texts.get(result.passage, "") if result.passage is not None else ""
         rows.append(
             SearchRow(
@@ -248,18 +248,6 @@ def _turn_rows(
             )
         )
     return _complete(connection, rows), len(passing) > query.limit
-
-
-def _memories_of_turns(
-    connection: sqlite3.Connection,
-    places: list[Place],
-    filters: Filters,
-) -> dict[Place, tuple[Match, list[int]]]:
-    """By turn the first memory that passes the filters, and the documents of the others."""
-    documents = passage_queries.documents_of_turns(connection, places, filters)
-    shown = passage_queries.get_matches(connection, [of_turn[0] for of_turn in documents.values()])
-    matches = {match.document: match for match in shown}
-    return {at: (matches[of_turn[0]], of_turn[1:]) for at, of_turn in documents.items()}
 
 
 def _complete(connection: sqlite3.Connection, rows: list[SearchRow]) -> list[SearchRow]:

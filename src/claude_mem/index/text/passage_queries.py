@@ -9,7 +9,7 @@ have the lengths of passages: they are in the ids of its rows (`passage_scores`)
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -31,7 +31,7 @@ from claude_mem.index.text.documents import (
     prompt_record,
     source_text,
 )
-from claude_mem.index.text.filters import Condition, Filters, where
+from claude_mem.index.text.filters import Filters, where
 from claude_mem.index.text.passage_scores import LENGTH_BITS, Score, score
 from claude_mem.index.text.term_hashes import holds_term
 from claude_mem.store.turn_records import load_records
@@ -352,44 +352,23 @@ def memories_of_turns(
     connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters
 ) -> dict[Place, list[Match]]:
     """By turn the memories that pass: observations, the summary, the prompt."""
-    matches: dict[Place, list[Match]] = {}
-    for place, *columns in _in_turns(connection, turns, filters, MATCH_COLUMNS):
-        matches.setdefault(place, []).append(Match._make(columns))
-    return matches
-
-
-def documents_of_turns(
-    connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters
-) -> dict[Place, list[int]]:
-    """The same, without reading more than an index of them."""
-    documents: dict[Place, list[int]] = {}
-    for place, document in _in_turns(connection, turns, filters, "d.id"):
-        documents.setdefault(place, []).append(document)
-    return documents
-
-
-def _in_turn(filters: Filters) -> Condition:
-    """What a memory of a turn that passes must be."""
-    return where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
-
-
-def _in_turns(
-    connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters, columns: str
-) -> Iterator[tuple[Any, ...]]:
-    condition = _in_turn(filters)
+    # Project and session are those of the turn.
+    condition = where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
     places = list(turns)
-    cursor = connection.cursor()
-    cursor.row_factory = None  # rows are not accessed by name
-    rows = cursor.execute(
+    rows = _tuples(
+        connection,
         # A place as one number: SQLite would parse a pair again for each of its uses.
-        f"SELECT w.key, {columns} FROM json_each(?) w CROSS JOIN documents d"
+        f"SELECT w.key, {MATCH_COLUMNS} FROM json_each(?) w CROSS JOIN documents d"
         f" ON d.session_id = w.value >> {_NUMBER_BITS} AND d.place BETWEEN"
         f" (w.value & {(1 << _NUMBER_BITS) - 1}) * {PLACES}"
         f" AND (w.value & {(1 << _NUMBER_BITS) - 1}) * {PLACES} + {PLACES - 1}"
         f" WHERE {INDEXED_DOCUMENT} AND {condition.sql} ORDER BY d.id % 4, d.place",
         (json.dumps([session << _NUMBER_BITS | n for session, n in places]), *condition.values),
     )
-    return ((places[key], *values) for key, *values in rows)
+    matches: dict[Place, list[Match]] = {}
+    for key, *columns in rows:
+        matches.setdefault(places[key], []).append(Match._make(columns))
+    return matches
 
 
 # Texts: each is cut again from the memory, or the part of the record, that it was cut from when it
