@@ -161,7 +161,7 @@ def passage_scores(
     """By turn, by the number of the passage. `terms`: those of the query, if they were looked up
     before. `bm25`: that of the best passages by words; it is 0 for others."""
     terms = look_up_terms(connection, parsed) if terms is None else terms
-    expression, sole = match_expression(parsed, terms), occurrences(parsed, terms)
+    expression, sole = match_expression(parsed), occurrences(parsed, terms)
     by_words = dict(bm25 or {})
     rows: list[PassageRow] = []
     for turn_id in turn_ids:

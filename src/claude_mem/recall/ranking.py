@@ -32,14 +32,13 @@ from claude_mem.index.text.passage_queries import PASSAGE_BITS, PassageRow, Turn
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
 from claude_mem.index.vectors.lazy_index import LoadedIndex
-from claude_mem.recall.parsed_query import ParsedQuery, Span, Word
+from claude_mem.recall.parsed_query import ParsedQuery, Span
 from claude_mem.recall.weights import WEIGHTS, Weights
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.blocks import Similarities
     from claude_mem.index.vectors.similar_words import SimilarWords
 
-MANY = 2_000  # passages
 FEW = 4  # words
 FEW_WORDS = 3  # of a query: keywords, not a question
 READ_OF_FEW_WORDS = 80  # passages; more made no answer better
@@ -277,7 +276,7 @@ def _by_words(
     condition: Condition,
     limit: int,
 ) -> dict[int, float]:
-    expression = match_expression(parsed, terms)
+    expression = match_expression(parsed)
     if not expression:
         return {}
     words = counted_words(parsed, terms)
@@ -319,9 +318,9 @@ def occurrences(parsed: ParsedQuery, terms: list[Term]) -> int | None:
     return terms[0].count if is_sole else None
 
 
-def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:
+def match_expression(parsed: ParsedQuery) -> str:
     """Any of the words, all of the phrases."""
-    forms = [form for word in _matched_words(parsed, terms) for form in word.forms]
+    forms = [form for word in parsed.words for form in word.forms]
     if not (forms or parsed.phrases):
         return ""
     expression = any_of([*forms, *parsed.phrases])
@@ -332,7 +331,7 @@ def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
     """A name of several words is in no more passages than the rarest of them."""
     counts = {term.stem: term.count for term in terms}
     words: list[CountedWord] = []
-    for word in _matched_words(parsed, terms):
+    for word in parsed.words:
         stems_ = [s for p in word.pieces for s in (_grams(p) if is_unspaced(p) else [stem(p)])]
         count = min(
             (counts[s] for s in stems_ if s in counts),
@@ -341,17 +340,6 @@ def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
         sole = stems_[0] if len(stems_) == len(word.forms) == 1 else None
         words.append(CountedWord(any_of(word.forms), count, sole))
     return words
-
-
-def _matched_words(parsed: ParsedQuery, terms: list[Term]) -> list[Word]:
-    """A word in more than half of many passages would have all of them read, for a bm25 of nearly
-    nothing."""
-    everywhere = {t.stem for t in terms if t.count > MANY and t.weight < math.log(2)}
-    return [
-        word
-        for word in parsed.words
-        if len(word.pieces) > 1 or stem(word.pieces[0]) not in everywhere
-    ] or list(parsed.words)
 
 
 def _excluded_turns(
