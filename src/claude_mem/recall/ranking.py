@@ -13,9 +13,7 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import accumulate, islice
-from operator import itemgetter
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from claude_mem.index.text import frequent_words_search, passage_queries, term_hashes
@@ -50,11 +48,6 @@ REPETITIONS = ("compaction", "plan")
 _WEEK = 7 * 86_400_000
 _ASKS_WHEN = ("when", "how long ago", "what date", "what day", "what month", "what year",
               "which month", "which year", "which day", "since when")  # fmt: skip
-
-# Columns of many passages: an attribute of each takes three times as long.
-_id_of, _kind_of, _terms_of, _pieces_of = map(
-    itemgetter, map(PassageRow._fields.index, ("id", "kind", "terms", "pieces"))
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +144,6 @@ class RankedTurn(NamedTuple):
     @property
     def evidence(self) -> Evidence:
         return NO_EVIDENCE if self.number is None else self.passages.evidence(self.number)
-
-
-_ranked = partial(tuple.__new__, RankedTurn)  # as `_make`, without a call of Python for each
 
 
 def rank(
@@ -458,11 +448,11 @@ def find_evidence(
         similar = similar_words.similar_weights(
             [term.text for term in terms],
             [term.weight for term in terms],
-            list(map(_pieces_of, rows)),
+            [row.pieces for row in rows],
             holding,
         )
         soft_coverage = [(a + b) / total for a, b in zip(literal, similar, strict=True)]
-    ids = list(map(_id_of, rows))
+    ids = [row.id for row in rows]
     everything = len(terms)
     return EvidenceTable(
         rows,
@@ -478,10 +468,10 @@ def find_evidence(
 
 def _passages_holding(rows: Sequence[PassageRow], terms: list[Term]) -> list[list[int]]:
     """For each term the numbers of the passages that hold it."""
-    hashes = list(map(_terms_of, rows))
-    joined, ends = b"".join(hashes), list(accumulate(map(len, hashes)))
+    hashes = [term_hashes.hashed(term.stem) for term in terms]
     return [
-        term_hashes.places_of_term(joined, ends, term_hashes.hashed(term.stem)) for term in terms
+        [number for number, row in enumerate(rows) if term_hashes.holds_term(row.terms, of_term)]
+        for of_term in hashes
     ]
 
 
@@ -526,7 +516,7 @@ def order(
     by_score.sort(reverse=True)
     least = by_score[0][0] * weights.min_score_share if by_score and is_sentence else -math.inf
     return [
-        _ranked((turn, score, passages, number))
+        RankedTurn(turn, score, passages, number)
         for score, _, _, turn, number in by_score
         if score >= least
     ]
@@ -545,7 +535,7 @@ def _turn_scores(
         zip(passages.rows, passage_values(passages, weights), passages.coverage, passages.cosine,
             strict=True)
     ):  # fmt: skip
-        turn = row[0] >> PASSAGE_BITS
+        turn = row.turn
         if (coverage < min_coverage and cosine < near) or turn not in turns:
             continue  # noise, or filtered out
         if turn not in sums:
@@ -578,8 +568,8 @@ def passage_values(passages: EvidenceTable, weights: Weights = WEIGHTS) -> list[
         )
     ]
     return [
-        value * repeated if kind in REPETITIONS else value
-        for kind, value in zip(map(_kind_of, passages.rows), values, strict=True)
+        value * repeated if row.kind in REPETITIONS else value
+        for row, value in zip(passages.rows, values, strict=True)
     ]
 
 

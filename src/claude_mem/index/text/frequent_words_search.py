@@ -27,7 +27,7 @@ from claude_mem.index.text.passage_scores import (
     of_single_occurrence,
     score,
 )
-from claude_mem.index.text.term_hashes import hashed, places_of_term
+from claude_mem.index.text.term_hashes import hashed, holds_term
 
 LARGE = 300_000  # passages; in a smaller memory all matches are read
 MAX_SCORED = 30_000  # matches that are read in any memory
@@ -151,13 +151,12 @@ def _complete(connection: sqlite3.Connection, matches: Matches, rows: Sequence[R
         "SELECT p.id, terms FROM json_each(?) i CROSS JOIN passages p ON p.id = i.value",
         (json.dumps(sorted(by_passage)),),
     ).fetchall()
-    in_order = [by_passage[passage] for passage, _ in terms]
-    joined = b"".join([of_passage for _, of_passage in terms])
-    ends = list(accumulate(len(of_passage) for _, of_passage in terms))
     for word, of_word in matches.items():
         if word.stem is not None:
-            places = places_of_term(joined, ends, hashed(word.stem))
-            of_word.update([in_order[place] for place in places])
+            of_term = hashed(word.stem)
+            of_word.update(
+                by_passage[passage] for passage, held in terms if holds_term(held, of_term)
+            )
 
 
 def _best(

@@ -11,7 +11,6 @@ import math
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -70,11 +69,6 @@ class PassageRow(NamedTuple):
     @property
     def turn(self) -> int:
         return self.id >> PASSAGE_BITS
-
-
-# As `_make`, without a call of Python for each row.
-_turn_row = partial(tuple.__new__, TurnRow)
-_passage_row = partial(tuple.__new__, PassageRow)
 
 
 class PassageTotals(NamedTuple):
@@ -207,7 +201,7 @@ def turn_rows(
         f" WHERE {_indexed(connection)} AND {condition}",
         (json.dumps(sorted(turn_ids)), *values),
     )
-    return {row[0]: row for row in map(_turn_row, rows)}
+    return {row[0]: row for row in map(TurnRow._make, rows)}
 
 
 def passages_of_turns(
@@ -228,13 +222,9 @@ def passages_of_turns(
         f" WHERE {_indexed(connection)} AND {condition}",
         (json.dumps(sorted(ids)), *values),
     )
-    if not rows:
-        return [], {}
-    columns = list(zip(*rows, strict=True))
     width = len(PassageRow._fields)
-    passages = list(map(_passage_row, zip(*columns[:width], strict=True)))
-    turns = map(_turn_row, zip(*columns[width:], strict=True))
-    return passages, dict(zip(columns[width], turns, strict=True))
+    passages = [PassageRow._make(row[:width]) for row in rows]
+    return passages, {row[width]: TurnRow._make(row[width:]) for row in rows}
 
 
 def _tuples(

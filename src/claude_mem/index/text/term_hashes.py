@@ -2,8 +2,6 @@
 
 import sys
 from array import array
-from bisect import bisect_right
-from collections.abc import Sequence
 from zlib import crc32
 
 from claude_mem.index.text.words import (
@@ -40,26 +38,11 @@ def hashed(term: str) -> bytes:
 
 
 def holds_term(terms: bytes, term_hash: bytes) -> bool:
-    """The same, of the hashed terms of a passage."""
+    """Whether a passage with these hashed terms holds a term."""
     at = terms.find(term_hash)
     while at > 0 and at % 2:  # between two hashes
         at = terms.find(term_hash, at + 1)
     return at >= 0
-
-
-def places_of_term(terms: bytes, ends: Sequence[int], term_hash: bytes) -> list[int]:
-    """The numbers of the passages that hold a term. Their hashed terms follow each other, up to
-    these ends: one search through all of them takes less time than one for each."""
-    places: list[int] = []
-    at = terms.find(term_hash)
-    while at >= 0:
-        if at % 2:  # between two hashes
-            at = terms.find(term_hash, at + 1)
-        else:
-            place = bisect_right(ends, at)
-            places.append(place)
-            at = terms.find(term_hash, ends[place])
-    return places
 
 
 def terms_of(text: str) -> set[str]:
