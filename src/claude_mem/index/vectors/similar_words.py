@@ -15,7 +15,6 @@ MIN_SIMILARITY = 0.35  # below it two words have nothing to do with each other
 # Vectors of words times vectors of pieces: with 256 numbers each, what fits into the cache of a
 # processor, and what OpenBLAS does not share out to threads, for which it waits busily.
 MAX_PRODUCT = 1_000
-FEW_WORDS = 3  # up to so many, a product with each takes less time than one with all
 MAX_COMPARED = 1_000_000  # cosines at once, of 4 bytes each
 
 Floats = NDArray[np.float32]
@@ -79,11 +78,7 @@ class SimilarWords:
             of_chunk = pieces[chunk]
             rows = buffer[: len(of_chunk)]
             rows[...] = self._rows.take(of_chunk, axis=0)
-            if len(vectors) <= FEW_WORDS:
-                for vector, of_vector in zip(vectors, cosines, strict=True):
-                    np.dot(rows, vector, out=of_vector[chunk])
-            else:
-                np.matmul(vectors, rows.T, out=cosines[:, chunk])
+            np.matmul(vectors, rows.T, out=cosines[:, chunk])
         cosines *= self._inverse_lengths[pieces]
         return cosines
 
