@@ -157,7 +157,7 @@ def test_fewer_passages_are_compared_with_keywords_than_with_a_question(
 
     def work(connection: sqlite3.Connection) -> int:
         parsed = parse_query(query, datetime.now(UTC))
-        return len(collect(connection, parsed, Filters(), 3, WEIGHTS).passages.rows)
+        return len(collect(connection, parsed, Filters(), 3, WEIGHTS).passages)
 
     assert story.store.read(work) == read
 

@@ -125,6 +125,8 @@ def test_a_choice_may_be_spelled_in_the_plural() -> None:
         "rule": "rule", "rules": "rule", "discovery": "discovery", "discoveries": "discovery",
         "holds": "holds", "holdses": "holds",
     }  # fmt: skip
+
+
 SENTENCE = "The keeper winds the clock at dawn"
 
 

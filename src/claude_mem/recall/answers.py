@@ -28,7 +28,7 @@ from claude_mem.recall.ranking import (
     look_up_terms,
     match_expression,
     occurrences,
-    passage_values,
+    passage_value,
 )
 from claude_mem.recall.search import snippet
 from claude_mem.recall.tokens import estimate_tokens
@@ -179,10 +179,9 @@ def passage_scores(
         text = embedded_text(parsed, terms)
         cosines = loaded.vector_search.passage_cosines(connection, text, ids)
     scores: dict[int, dict[int, float]] = {turn_id: {} for turn_id in turn_ids}
-    evidence = find_evidence(rows, terms, by_words, cosines, similar_words)
-    for row, score in zip(rows, passage_values(evidence), strict=True):
+    for row, evidence in find_evidence(rows, terms, by_words, cosines, similar_words):
         turn_id, number = divmod(row.id, MOST_PASSAGES)
-        scores[turn_id][number] = score
+        scores[turn_id][number] = passage_value(row, evidence)
     return scores
 
 

@@ -357,14 +357,12 @@ def _rank(
         ][:CANDIDATES]
         if len(ranked) >= READ_AT_ONCE or 0 < len(ranked) == len(results):
             break  # otherwise there are none, or most of them are of this session
-    rows = {row.id: row for row in collected.passages.rows}
     candidates: list[_Candidate] = []
     for result in ranked:
-        if result.passage is not None:
-            row = rows[result.passage]
-            discount = rule.prompt_discount if row.kind == "prompt" else 0.0
+        if result.best is not None:
+            discount = rule.prompt_discount if result.best.kind == "prompt" else 0.0
             evidence = result.evidence.cosine + result.evidence.soft_coverage - discount
-            candidates.append(_Candidate(result, row, evidence))
+            candidates.append(_Candidate(result, result.best, evidence))
     return candidates, collected.bm25
 
 

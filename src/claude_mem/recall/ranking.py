@@ -89,30 +89,12 @@ class Evidence(NamedTuple):
 NO_EVIDENCE = Evidence()
 
 
-class EvidenceTable(NamedTuple):
-    """The evidence for passages, a column for each figure: making an `Evidence` of each takes
-    longer than comparing them."""
-
-    rows: Sequence[PassageRow]
-    bm25: Sequence[float]
-    cosine: Sequence[float]
-    coverage: Sequence[float]
-    soft_coverage: Sequence[float]
-    is_complete: Sequence[bool]
-
-    def evidence(self, number: int) -> Evidence:
-        return Evidence(
-            self.bm25[number],
-            self.cosine[number],
-            self.coverage[number],
-            self.soft_coverage[number],
-            self.is_complete[number],
-        )
+Rated = tuple[PassageRow, Evidence]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    passages: EvidenceTable
+    passages: Sequence[Rated]
     turns: dict[int, TurnRow]  # of these passages, those that pass the filters
     excluded: frozenset[int]  # turns that hold an excluded word
     near: float  # the least cosine that is not noise
@@ -133,17 +115,13 @@ class Neighbourhood:
 class RankedTurn(NamedTuple):
     turn: TurnRow
     score: float
-    passages: EvidenceTable
-    number: int | None  # of its best passage; None: it stands by its neighbours
+    best: PassageRow | None  # None: it stands by its neighbours
+    evidence: Evidence  # of its best passage
 
     @property
     def passage(self) -> int | None:
         """The id of its best passage."""
-        return None if self.number is None else self.passages.rows[self.number].id
-
-    @property
-    def evidence(self) -> Evidence:
-        return NO_EVIDENCE if self.number is None else self.passages.evidence(self.number)
+        return None if self.best is None else self.best.id
 
 
 def rank(
@@ -434,7 +412,7 @@ def find_evidence(
     by_words: dict[int, float],
     cosines: dict[int, float],
     similar_words: "SimilarWords | None",
-) -> EvidenceTable:
+) -> list[Rated]:
     total = _total_weight(terms)
     holding = _passages_holding(rows, terms)
     literal, counts = [0.0] * len(rows), [0] * len(rows)
@@ -452,18 +430,19 @@ def find_evidence(
             holding,
         )
         soft_coverage = [(a + b) / total for a, b in zip(literal, similar, strict=True)]
-    ids = [row.id for row in rows]
-    everything = len(terms)
-    return EvidenceTable(
-        rows,
-        [by_words.get(passage, 0.0) / total for passage in ids],
-        [near if (near := cosines.get(passage, 0.0)) > 0.0 else 0.0 for passage in ids],
-        coverage,
-        soft_coverage,
-        [count == everything for count in counts]
-        if terms
-        else [passage in by_words for passage in ids],  # by a phrase
-    )
+    return [
+        (
+            row,
+            Evidence(
+                by_words.get(row.id, 0.0) / total,
+                max(0.0, cosines.get(row.id, 0.0)),
+                coverage[number],
+                soft_coverage[number],
+                counts[number] == len(terms) if terms else row.id in by_words,  # by a phrase
+            ),
+        )
+        for number, row in enumerate(rows)
+    ]
 
 
 def _passages_holding(rows: Sequence[PassageRow], terms: list[Term]) -> list[list[int]]:
@@ -504,47 +483,39 @@ def order(
         turns = turns | others
         for turn_id, share in shared.items():
             scores[turn_id] = scores.get(turn_id, 0.0) + share
-    passages, excluded = candidates.passages, candidates.excluded
-    scored = [turns[turn_id] for turn_id in scores if turn_id not in excluded]
-    numbers = [best.get(turn.id) for turn in scored]
-    rows = [None if number is None else passages.rows[number] for number in numbers]
-    # Best first, then the newest. The ids differ, so that no rows are compared.
-    by_score = [
-        (scores[turn.id] * factor, turn.created_at_epoch, turn.id, turn, number)
-        for turn, factor, number in zip(scored, booster.factors(scored, rows), numbers, strict=True)
+    scored = [turns[turn_id] for turn_id in scores if turn_id not in candidates.excluded]
+    passages = [best.get(turn.id, (None, NO_EVIDENCE)) for turn in scored]
+    factors = booster.factors(scored, [row for row, _ in passages])
+    ranked = [
+        RankedTurn(turn, scores[turn.id] * factor, row, evidence)
+        for turn, factor, (row, evidence) in zip(scored, factors, passages, strict=True)
     ]
-    by_score.sort(reverse=True)
-    least = by_score[0][0] * weights.min_score_share if by_score and is_sentence else -math.inf
-    return [
-        RankedTurn(turn, score, passages, number)
-        for score, _, _, turn, number in by_score
-        if score >= least
-    ]
+    ranked.sort(key=lambda r: (r.score, r.turn.created_at_epoch, r.turn.id), reverse=True)
+    least = ranked[0].score * weights.min_score_share if ranked and is_sentence else -math.inf
+    return [result for result in ranked if result.score >= least]
 
 
 def _turn_scores(
     candidates: Candidates, is_sentence: bool, weights: Weights
-) -> tuple[dict[int, int], dict[int, float]]:
-    """By turn its best passage, by its number, and its score."""
-    turns, near, passages = candidates.turns, candidates.near, candidates.passages
+) -> tuple[dict[int, Rated], dict[int, float]]:
+    """By turn its best passage, and its score."""
+    turns, near = candidates.turns, candidates.near
     min_coverage = weights.min_coverage if is_sentence else -1.0
-    best: dict[int, int] = {}
+    best: dict[int, Rated] = {}
     values: dict[int, float] = {}
     sums: dict[int, float] = {}
-    for number, (row, value, coverage, cosine) in enumerate(
-        zip(passages.rows, passage_values(passages, weights), passages.coverage, passages.cosine,
-            strict=True)
-    ):  # fmt: skip
+    for row, evidence in candidates.passages:
         turn = row.turn
-        if (coverage < min_coverage and cosine < near) or turn not in turns:
+        if (evidence.coverage < min_coverage and evidence.cosine < near) or turn not in turns:
             continue  # noise, or filtered out
+        value = passage_value(row, evidence, weights)
         if turn not in sums:
             sums[turn] = values[turn] = value
-            best[turn] = number
+            best[turn] = row, evidence
             continue
         sums[turn] += value
         if value > values[turn]:
-            values[turn], best[turn] = value, number
+            values[turn], best[turn] = value, (row, evidence)
     support, log1p = weights.turn_support, math.log1p
     scores = {turn: value + support * log1p(sums[turn] - value) for turn, value in values.items()}
     return best, scores
@@ -557,20 +528,14 @@ def _least_score(scores: dict[int, float], count: int | None) -> float:
     return sorted(scores.values(), reverse=True)[count - 1]
 
 
-def passage_values(passages: EvidenceTable, weights: Weights = WEIGHTS) -> list[float]:
-    """What each passage counts by itself."""
-    bm25, cosine, similar_words = weights.bm25, weights.cosine, weights.similar_words
-    repeated = weights.repetition_factor
-    values = [
-        bm25 * by_words + cosine * near + similar_words * covered
-        for by_words, near, covered in zip(
-            passages.bm25, passages.cosine, passages.soft_coverage, strict=True
-        )
-    ]
-    return [
-        value * repeated if row.kind in REPETITIONS else value
-        for row, value in zip(passages.rows, values, strict=True)
-    ]
+def passage_value(row: PassageRow, evidence: Evidence, weights: Weights = WEIGHTS) -> float:
+    """What a passage counts by itself."""
+    value = (
+        weights.bm25 * evidence.bm25
+        + weights.cosine * evidence.cosine
+        + weights.similar_words * evidence.soft_coverage
+    )
+    return value * weights.repetition_factor if row.kind in REPETITIONS else value
 
 
 def _shared_scores(
