@@ -14,6 +14,7 @@ from tests.payloads import (
     SESSION,
     bash,
     edit,
+    private_prompt,
     prompt,
     session_start,
     stop,
@@ -68,7 +69,9 @@ def live(story: Story) -> Story:
     story.distil()
     context = "<claude-mem-context>\nMemory: ‹claude-mem-context> was said\n</claude-mem-context>"
     story.store.remember_start_context(SESSION, context).result()
-    story.tell(prompt("", prompt_id="secret"), tool(prompt_id="secret"), stop(prompt_id="secret"))
+    story.tell(
+        private_prompt(prompt_id="secret"), tool(prompt_id="secret"), stop(prompt_id="secret")
+    )
     story.tell(prompt(f"the key is {SECRET} \0 😀", prompt_id="p3"), edit(prompt_id="p3"))
     story.tell(stop(prompt_id="p3"), edit(prompt_id=None, tool_use_id="late"))
     story.tell(prompt("Another harbour", session_id="s2", prompt_id="q1"), stop(session_id="s2"),

@@ -4,6 +4,8 @@ import itertools
 import json
 from typing import Any
 
+from claude_mem.hook.private_text import MARK
+
 SESSION = "4c1b3d5e-0f2a-4b6c-8d7e-9fa0b1c2d3e4"
 PROMPT_ID = "aa6f0c9e-8d7b-4a5c-9b3e-2d1f0e4c6b8a"
 PROJECT_DIR = "/home/dev/harbor"
@@ -32,6 +34,11 @@ def session_start(source: str = "startup", **changes: Any) -> Payload:
 
 def prompt(text: str = "Make the harbour light blink twice", **changes: Any) -> Payload:
     return common("UserPromptSubmit", prompt=text, **changes)
+
+
+def private_prompt(blank: str = "", **changes: Any) -> Payload:
+    """What the hook leaves of a prompt that is private as a whole."""
+    return {**prompt(blank, **changes), MARK: True}
 
 
 def tool(name: str = "Bash", **changes: Any) -> Payload:

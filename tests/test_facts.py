@@ -21,7 +21,17 @@ from claude_mem.types import Distillate, Fact, ProposedFact, Summary
 from claude_mem.worker.distil_jobs import TranscriptAdditions
 from tests.contents import contents_of
 from tests.importing import ImportTarget
-from tests.payloads import PROJECT_DIR, SESSION, bash, edit, failure, prompt, stop, tool
+from tests.payloads import (
+    PROJECT_DIR,
+    SESSION,
+    bash,
+    edit,
+    failure,
+    private_prompt,
+    prompt,
+    stop,
+    tool,
+)
 from tests.story import Story
 from tests.transcripts import Chat
 from tests.turns import turn, use
@@ -371,7 +381,7 @@ def test_a_prompt_that_turns_out_to_be_private_takes_its_facts(story: Story) -> 
     story.tell(bash("make test", "3 passed", **of), stop("Done.", **of))
     story.distil()
     assert len(stored(story)) == 1
-    story.tell(prompt("", **of))
+    story.tell(private_prompt(**of))
     assert stored(story) == []
 
 

@@ -15,7 +15,7 @@ from claude_mem.worker.distil_jobs import (
     JobRunner,
     exponential_backoff,
 )
-from tests.payloads import PROJECT_DIR, SESSION, edit, prompt, session_start, stop
+from tests.payloads import PROJECT_DIR, SESSION, edit, private_prompt, prompt, session_start, stop
 from tests.story import MINUTE, SECOND, Story, transactions_of
 
 OTHER = "b7e1a9c0-1111-4222-8333-444455556666"
@@ -275,7 +275,7 @@ def test_a_job_of_a_session_that_was_deleted_meanwhile_stores_nothing(waiting: S
 def test_a_turn_that_turned_out_private_meanwhile_is_not_remembered(story: Story) -> None:
     story.tell(edit(), stop())
     job, turn = story.claim()
-    story.tell(prompt(""))
+    story.tell(private_prompt())
     assert story.store.finish_job(job, turn, RESULT).result() is False
     assert summaries(story) == []
 

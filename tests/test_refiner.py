@@ -23,7 +23,7 @@ from tests.observed import (
     says,
     until,
 )
-from tests.payloads import edit, prompt, stop, tool
+from tests.payloads import edit, private_prompt, prompt, stop, tool
 
 
 def test_a_draft_is_there_at_once_and_the_model_revises_it_in_place(observed: Observed) -> None:
@@ -270,7 +270,7 @@ def test_a_stopped_session_is_revised_only_when_it_goes_on(simple: Observed) -> 
 
 
 def test_a_turn_that_turns_out_private_is_not_sent(simple: Observed) -> None:
-    late = {**prompt(""), "prompt_id": "p9"}
+    late = {**private_prompt(), "prompt_id": "p9"}
     simple.tell({**tool(), "prompt_id": "p9"}, {**stop(), "prompt_id": "p9"})
     simple.tell(late)
     simple.refine()

@@ -29,6 +29,7 @@ from tests.payloads import (
     PROJECT_DIR,
     Payload,
     edit,
+    private_prompt,
     prompt,
     session_end,
     session_start,
@@ -67,7 +68,7 @@ def test_restoring_into_the_store_it_came_from_changes_nothing(story: Story) -> 
 
 EVENTS: list[Callable[[str], Payload]] = [
     lambda p: prompt(f"do {p}", prompt_id=p),
-    lambda p: prompt("", prompt_id=p),
+    lambda p: private_prompt(prompt_id=p),
     lambda p: edit(prompt_id=p),
     lambda p: tool(prompt_id=p, session_id="s2"),
     lambda p: stop(prompt_id=p),
@@ -203,7 +204,7 @@ def test_two_observers_views_of_one_turn_are_not_mixed(story: Story, other: Stor
 def test_what_is_private_here_stays_private(story: Story, other: Story) -> None:
     story.tell(prompt("not for you", prompt_id="p"), edit(prompt_id="p"), stop(prompt_id="p"))
     story.distil()
-    other.tell(prompt("", prompt_id="p"))
+    other.tell(private_prompt(prompt_id="p"))
     report = restored(other, dump(story.store))
     assert report.private > 0
     assert [other.column(f"SELECT count(*) FROM {table}") for table in

@@ -15,6 +15,7 @@ from tests.payloads import (
     Payload,
     common,
     edit,
+    private_prompt,
     prompt,
     session_end,
     session_start,
@@ -335,7 +336,7 @@ def test_a_private_prompt_makes_an_ended_session_active_again(
     story: Story, prompt_id: str | None
 ) -> None:
     story.tell(prompt(prompt_id="p1"), stop(prompt_id="p1"), session_end(prompt_id="p1"))
-    story.tell(prompt("", prompt_id=prompt_id))
+    story.tell(private_prompt(prompt_id=prompt_id))
     assert story.session()["status"] == "active"
 
 
@@ -346,7 +347,7 @@ def test_session_end_told_by_two_hooks_is_one_end(story: Story) -> None:
     assert story.column("SELECT count(*) FROM tool_events WHERE event = 'SessionEnd'") == [1]
 
 
-@pytest.mark.parametrize("last", [prompt("", prompt_id="p2"), prompt("", prompt_id=None)])
+@pytest.mark.parametrize("last", [private_prompt(prompt_id="p2"), private_prompt(prompt_id=None)])
 def test_a_session_whose_last_prompt_was_private_is_completed(story: Story, last: Payload) -> None:
     prompt_id = last.get("prompt_id")
     story.tell(prompt(prompt_id="p1"), last, session_end(prompt_id=prompt_id))

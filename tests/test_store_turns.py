@@ -12,6 +12,7 @@ from tests.payloads import (
     one_of_each,
     post_compact,
     pre_compact,
+    private_prompt,
     prompt,
     session_end,
     session_start,
@@ -202,7 +203,7 @@ def test_nothing_of_a_private_turn_is_kept_but_its_number(
 ) -> None:
     fields: Payload = {"prompt_id": prompt_id}
     for payload in (
-        prompt(nothing, **fields),
+        private_prompt(nothing, **fields),
         tool(**fields),
         edit(**fields),
         subagent_stop(**fields),
@@ -219,7 +220,7 @@ def test_nothing_of_a_private_turn_is_kept_but_its_number(
 
 
 def test_the_prompt_after_a_private_one_is_remembered(story: Story) -> None:
-    story.tell(prompt("", prompt_id="p1"), stop("whispered", prompt_id="p1"))
+    story.tell(private_prompt(prompt_id="p1"), stop("whispered", prompt_id="p1"))
     finish(story, 2)
     assert turns(story) == [(1, None), (2, "Ask 2")]
     assert completed(story) == ["Said 2."]
@@ -234,7 +235,7 @@ def test_a_turn_that_turns_out_private_is_forgotten_with_its_memories(
     story.tell(tool())
     assert completed(story) == ["whispered"] and story.queue() == {"pending": 1}
     assert "whispered" in story.column("SELECT parts FROM turn_records")[0]
-    assert story.tell(prompt(nothing)).outcome == "private"
+    assert story.tell(private_prompt(nothing)).outcome == "private"
     assert story.tell(tool()).outcome == "private"
     tables = ("tool_events", "observations", "session_summaries", "pending_messages")
     for table in (*tables, "turn_records", "passages"):
@@ -245,12 +246,12 @@ def test_a_private_turn_of_a_client_without_prompt_ids_takes_its_earlier_events(
     story: Story,
 ) -> None:
     story.tell(tool(prompt_id=None))
-    assert story.tell(anonymous("")).outcome == "private"
+    assert story.tell(private_prompt(prompt_id=None)).outcome == "private"
     assert story.rows("SELECT * FROM tool_events") == []
 
 
 def test_a_private_prompt_is_listed_nowhere(story: Story) -> None:
-    story.tell(prompt("", prompt_id="p1"), prompt("open", prompt_id="p2"))
+    story.tell(private_prompt(prompt_id="p1"), prompt("open", prompt_id="p2"))
     prompts = story.store.memories_of_session(story.session_db_id())["prompts"]
     assert isinstance(prompts, list)
     assert [
@@ -317,12 +318,12 @@ def test_the_next_prompt_closes_the_turn_before(story: Story) -> None:
 
 
 def test_a_private_prompt_closes_the_turn_before_too(story: Story) -> None:
-    story.tell(prompt(prompt_id="p1"), tool(prompt_id="p1"), prompt("", prompt_id="p2"))
+    story.tell(prompt(prompt_id="p1"), tool(prompt_id="p1"), private_prompt(prompt_id="p2"))
     assert story.queue() == {"pending": 1}
 
 
 def test_a_private_turn_that_is_closed_is_not_distilled(story: Story) -> None:
-    story.tell(prompt("", prompt_id="p1"), prompt(prompt_id="p2"))
+    story.tell(private_prompt(prompt_id="p1"), prompt(prompt_id="p2"))
     assert closed(story) == [1, 0]
     assert story.queue() == {}
 
@@ -349,7 +350,7 @@ def test_a_session_start_after_compaction_closes_nothing(story: Story) -> None:
 
 
 def test_a_session_start_after_a_private_prompt_closes_what_was_left_open(story: Story) -> None:
-    story.tell(prompt("", prompt_id="p1"), prompt(session_id=OTHER), session_start("resume"))
+    story.tell(private_prompt(prompt_id="p1"), prompt(session_id=OTHER), session_start("resume"))
     assert closed(story) == [1, 1]
     assert story.queue() == {"pending": 1}
 

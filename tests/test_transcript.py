@@ -280,7 +280,7 @@ def test_a_notification_of_a_task_is_what_the_agent_was_asked(file: Path) -> Non
 
 
 def test_a_session_in_which_nobody_asked_anything_has_no_turn(file: Path) -> None:
-    chat = Chat().user("meta", isMeta=True).agent("Hello.").bash("ls")
+    chat = Chat().user("meta", isMeta=True).agent("Hello.")
     assert [event.kind for event in read_events(file, chat)] == ["SessionStart", "SessionEnd"]
     assert read_sessions(file, chat.data())[0] == []
 
