@@ -64,9 +64,8 @@ def is_flag_value(sure: Certainty, value: str) -> bool:
         return False
     if sure is Certainty.POSSIBLE:
         return is_made_up(value) or _is_key(sure, value)
-    return (
-        is_argument(sure, value)
-        or sure in (Certainty.LIKELY, Certainty.SECRET)
+    return is_argument(sure, value) or (
+        sure in (Certainty.LIKELY, Certainty.SECRET)
         and is_password(value)
         and "=" not in value
         and not value.isdigit()
