@@ -11,7 +11,7 @@ import re
 import re._constants as sre  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -168,7 +168,8 @@ def _file(m: Maker, sort: str) -> tuple[str, str]:
         )
         return text, body.splitlines()[2]
     label = {"pem-rsa": f"RSA {key}", "pem-ec": f"EC {key}", "pem-openssh": f"OPENSSH {key}",
-             "pem-pgp": f"PGP {key} BLOCK", "pem-ssh2": f"SSH2 ENCRYPTED {key}"}.get(sort, key)  # fmt: skip
+             "pem-pgp": f"PGP {key} BLOCK", "pem-ssh2": f"SSH2 ENCRYPTED {key}",
+             }.get(sort, key)  # fmt: skip
     text, body = _pem(m, label)
     line = body.splitlines()[5]
     if sort == "pem-base64":
@@ -246,30 +247,56 @@ def corpus(seed: int, of_each: int = 2) -> list[Planted]:
             planted.append(Planted(kind, way.format(secret), secret))
     for kind, around, sort in (*SYNTAX, *PLACES, *MISSED):
         for _ in range(of_each):
-            shown, secret = _file(maker, sort) if sort not in SORTS else (SORTS[sort](maker),) * 2
+            shown, secret = _fresh(planted, lambda sort=sort: _shown(maker, sort))  # type: ignore[misc]
             planted.append(Planted(kind, around.format(shown), secret))
     for line in OTHERS.read_text("utf-8").splitlines():
-        planted += _of_others(json.loads(line), maker, of_each)
+        row = json.loads(line)
+        for around in maker.chance.sample(AROUND, of_each):
+            text = around if row["text"] == "{S}" else row["text"]
+            _, secret = _fresh(planted, lambda row=row: _of_others(row, maker))  # type: ignore[misc]
+            planted.append(Planted(row["kind"], _placed(text, secret), secret))
     return planted
 
 
+def _fresh(planted: list[Planted], make: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+    """A secret that no other kind has: what a file holds shows then which kind was missed."""
+    used = {one.secret for one in planted}
+    for _ in range(1_000):
+        shown, secret = make()
+        if secret not in used:
+            return shown, secret
+    raise ValueError("too few different secrets")
+
+
+def _shown(maker: Maker, sort: str) -> tuple[str, str]:
+    return (SORTS[sort](maker),) * 2 if sort in SORTS else _file(maker, sort)
+
+
+def _placed(text: str, secret: str) -> str:
+    return text.replace("{S}", secret) if "{S}" in text else text.format(secret)
+
+
 _CLASS = re.compile(r"(\[[^\]]+\])(?:\{(\d+)\})?")
+_WORD_OR_DIGITS = re.compile(r"[A-Za-z]{4,}|[0-9]+")
 
 
-def _classes_filled(pattern: str, maker: Maker) -> str:
-    """Literal text with classes of characters in it."""
-    return _CLASS.sub(
-        lambda part: "".join(
-            sample_of(re.compile(part[1]), maker) for _ in range(int(part[2] or 1))
-        ),
-        pattern,
-    )
+def _of_others(row: dict[str, str], maker: Maker) -> tuple[str, str]:
+    """Literal text with classes of characters, or words and numbers as in `secret`."""
+    if "pattern" in row:
+        filled = _CLASS.sub(
+            lambda part: "".join(
+                sample_of(re.compile(part[1]), maker) for _ in range(int(part[2] or 1))
+            ),
+            row["pattern"],
+        )
+        return filled, filled
+    if row.get("fixed") == "base64":
+        return (_basic(maker),) * 2
+    varied = _WORD_OR_DIGITS.sub(lambda part: _varied(part[0], maker), row["secret"])
+    return varied, varied
 
 
-def _of_others(row: dict[str, str], maker: Maker, of_each: int) -> Iterator[Planted]:
-    for around in maker.chance.sample(AROUND, of_each):
-        secret = row.get("secret") or _classes_filled(row["pattern"], maker)
-        if row["text"] == "{S}":
-            yield Planted(row["kind"], around.format(secret), secret)
-        else:
-            yield Planted(row["kind"], row["text"].replace("{S}", secret), secret)
+def _varied(part: str, maker: Maker) -> str:
+    if part.isdigit():
+        return maker.some("123456789", len(part) + 1)
+    return maker.word().title() if part[0].isupper() else maker.word()

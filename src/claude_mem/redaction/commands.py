@@ -122,7 +122,7 @@ COMMANDS = RuleSet((
             ("put-secret-value", "--secret-string"), ("keyvault", "--value"),
             ("secret:create", "--value"), ("secrets:create", "--value"), ("openconnect", "-p"),
             ("twine", "-p"), ("psexec", "-p"), ("evil-winrm", "-p"), ("crackmapexec", "-p"),
-            ("xfreerdp", "/p:"), ("rdesktop", "-p"), ("nxc", "-p"), ("hydra", "-p"), ("ldapsearch", "-w"),
+            ("xfreerdp", "/p:"), ("rdesktop", "-p"), ("nxc", "-p"), ("hydra", "-p"),
         )
     ),
     _password("openssl passwd", _OPTION.replace("?)", ")"), r"{0,3}[ \t]{1,4}"),
@@ -178,7 +178,8 @@ PLAIN_COMMANDS = RuleSet((
         rule(word, KIND, rf"(?i){word}(?:word|d)?[: =]", _VALUE, accept=is_password)
         for word in (" /pass", " /pw", " /rp")
     ),
-    rule("signtool", KIND, r"\bsigntool\b[^\n]{1,200}? /p[ \t]", _VALUE, accept=is_password, whole=True),
+    rule("signtool", KIND, r"\bsigntool\b[^\n]{1,200}? /p[ \t]", _VALUE, accept=is_password,
+         whole=True),
     *(
         _password(word, r"[ \t]{1,4}(?:-[\w-]{1,20}[ \t]{1,4})?")
         for word in (
@@ -186,8 +187,8 @@ PLAIN_COMMANDS = RuleSet((
             "importprivkey", "insecure-password",
         )
     ),
-    rule("auth ", KIND, r"(?im)(?:^|(?<=redis-cli )|(?<=> )|(?<=[>\"'`]))auth[ \t](?:[\w.-]{1,40}[ \t])?",
-         r"(?P<value>[^\s\"']{6,200})[\"'`]?[ \t]*$", accept=_is_made_up),
+    rule("auth ", KIND, r"(?im)(?:^|(?<=redis-cli )|(?<=> )|(?<=[>\"'`]))auth[ \t]",
+         r"(?:[\w.-]{1,40}[ \t])?(?P<value>[^\s\"']{6,200})[\"'`]?[ \t]*$", accept=_is_made_up),
     rule("send ", KIND, r"\bsend[ \t]{1,4}(?:-- )?\"(?P<value>[^\s\"'$\\]{6,200})\\[rn]",
          accept=is_odd_password, whole=True),
     rule("move ", KIND, r"(?i)MOVE[ \t]{1,4}'(?P<value>[^'\n]{4,100})'\s{1,8}TO\s{1,8}[\w-]{0,40}"
@@ -210,8 +211,8 @@ PLAIN_COMMANDS = RuleSet((
             "item create", "consul kv",
         )
     ),
-    rule("kv put", KIND, r"\bkv put[ \t]{1,4}\S{1,100}[ \t]{1,4}[\w-]{1,60}=", _VALUE, accept=is_password,
-         whole=True),
+    rule("kv put", KIND, r"\bkv put[ \t]{1,4}\S{1,100}[ \t]{1,4}[\w-]{1,60}=", _VALUE,
+         accept=is_password, whole=True),
     rule("--from-literal", "command-token", r"--from-literal[= ][\"']?[\w.-]{1,80}=", _VALUE,
          accept=is_password),
     *(
@@ -219,24 +220,25 @@ PLAIN_COMMANDS = RuleSet((
         for word in ("auth token", "snyk auth", "semgrep auth")
     ),
     _token("github-oauth.", r"\S{1,60}[ \t]{1,4}"),
-    rule("rclone", KIND, r"\brclone\b[^\n]{1,200}?[ \t]pass(?:word)?[ =]", _VALUE, accept=is_password,
-         whole=True),
+    rule("rclone", KIND, r"\brclone\b[^\n]{1,200}?[ \t]pass(?:word)?[ =]", _VALUE,
+         accept=is_password, whole=True),
     rule("login=", KIND, r"\blogin=[\w.@-]{1,60}:(?P<value>[^\s\"']{4,200})", accept=is_password,
          whole=True),
-    rule("<auth-user-pass>", KIND, r"<auth-user-pass>\s{1,8}\S{1,80}\s{1,8}(?P<value>[^\s<]{4,200})",
-         accept=is_password),
+    rule("<auth-user-pass>", KIND,
+         r"<auth-user-pass>\s{1,8}\S{1,80}\s{1,8}(?P<value>[^\s<]{4,200})", accept=is_password),
     *(
-        rule(f"]:{port}", KIND, rf"\]:{port}[ \t]{{1,8}}[\w.@+-]{{1,80}}:", _VALUE, accept=is_password)
+        rule(f"]:{port}", KIND, rf"\]:{port}[ \t]{{1,8}}[\w.@+-]{{1,80}}:", _VALUE,
+             accept=is_password)
         for port in (587, 465, 25)
     ),
-    rule("user ", KIND, r"user[ \t]{1,4}[\w.@-]{1,60}[ \t]{1,4}(?P<value>[^\s\"':=]{6,100})[ \t]*(?:\n|\Z)",
-         accept=is_odd_password, whole=True),
+    rule("user ", KIND, r"user[ \t]{1,4}[\w.@-]{1,60}[ \t]{1,4}",
+         r"(?P<value>[^\s\"':=]{6,100})[ \t]*(?:\n|\Z)", accept=is_odd_password, whole=True),
     rule(",pass", KIND, r"-o[ \t]{1,4}[\w,=.@/-]{0,200}?,pass(?:word)?=(?P<value>[^\s\"',]{4,200})",
          accept=is_password, before=200),
     rule("access key [", "command-token", r"(?i)access key \[[^\]\n]{0,40}\]: ?", _TOKEN,
          accept=_is_token),
-    rule("--set ", KIND, r"--set[ \t]{1,4}'(?:\[\"[\w.-]{1,60}\"\]){1,6}[ \t]\"(?P<value>[^\"\n]{4,200})",
-         accept=is_password),
+    rule("--set ", KIND, r"--set[ \t]{1,4}'(?:\[\"[\w.-]{1,60}\"\]){1,6}[ \t]",
+         r"\"(?P<value>[^\"\n]{4,200})", accept=is_password),
     rule("/p:", KIND, r"/p:", _VALUE, accept=is_odd_password, whole=True),
     rule("http-basic.", KIND, r"http-basic\.\S{1,100}[ \t]{1,4}(?:\S{1,60}[ \t]{1,4})?", _VALUE,
          accept=is_password, whole=True),
@@ -256,7 +258,8 @@ PLAIN_COMMANDS = RuleSet((
          r"\buser-secrets set[ \t]{1,4}[\"']?[\w:.-]{0,60}(?i:pass\w{0,4}|secret|token|key)[\"']?",
          r"[ \t]{1,4}", _VALUE, accept=is_password, whole=True),
     rule("<<<", KIND,
-         r"(?:\b(?:kinit|login|passwd|token|stdin)\b|\bsudo -S\b|secret)[^\n]{0,80}<<<[ \t]{0,4}", _VALUE,
+         r"(?:\b(?:kinit|login|passwd|token|stdin)\b|\bsudo -S\b|secret)[^\n]{0,80}<<<[ \t]{0,4}",
+         _VALUE,
          accept=is_password, before=120),
     rule("chpasswd", KIND,
          r"[\w.-]{1,40}:(?P<value>[^\s\"':|]{3,200})[\"']?[ \t]{0,4}\|[ \t]{0,4}"
@@ -273,8 +276,9 @@ PLAIN_COMMANDS = RuleSet((
         )
     ),
     rule("assword", KIND,
-         r"assword[:?*]{0,3}\s?\*?[\"'][^\n]{0,20}(?:\n[^\n]{0,20}?)?\bsend(?:line)?[ \t(]{1,4}(?:-- )?",
-         r"[\"'](?P<value>[^\s\"'$\\]{4,200})", accept=is_password),
+         r"assword[:?*]{0,3}\s?\*?[\"'][^\n]{0,20}(?:\n[^\n]{0,20}?)?",
+         r"\bsend(?:line)?[ \t(]{1,4}(?:-- )?[\"'](?P<value>[^\s\"'$\\]{4,200})",
+         accept=is_password),
 ))  # fmt: skip
 
 

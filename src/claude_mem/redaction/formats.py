@@ -354,7 +354,8 @@ _LDAP_HASH = re.compile(r"\{(?:SSHA|SHA|SMD5|PBKDF2|CRYPT)[\w-]{0,10}\}[A-Za-z0-
 
 
 def _find_hashes(text: str) -> Iterator[Span]:
-    for pattern in (_HASH, _LDAP_HASH):
+    is_of_ldap = any(start in text for start in ("{S", "{PB", "{CR"))
+    for pattern in (_HASH, _LDAP_HASH) if is_of_ldap else (_HASH,):
         for match in pattern.finditer(text):
             yield Span(*match.span(), "password-hash")
 

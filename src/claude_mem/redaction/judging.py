@@ -19,6 +19,7 @@ from claude_mem.redaction.values import (
 
 Accept = Callable[[Certainty, str], bool]
 _HEX_NUMBER = re.compile(r"0x[0-9a-fA-F]+")
+_SALT = 32  # different characters: letters, digits and symbols by chance
 _VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z0-9]+)+")
 _WORDS = re.compile(r"[a-z]{3,12}(?:-[a-z]{3,12}){2,7}")
 # Letters of a secret that consists of words.
@@ -53,7 +54,7 @@ def is_argument(sure: Certainty, value: str) -> bool:
         return is_password(value)
     if sure >= Certainty.LIKELY and value.isalpha() and len(value) >= _SHORTEST_WORDS[sure]:
         return is_password(value)
-    if sure >= Certainty.LIKELY and is_made_up(value):
+    if sure >= Certainty.LIKELY and (is_made_up(value) or len(set(value)) >= _SALT):
         return True
     return _is_key(sure, value)
 

@@ -34,8 +34,8 @@ _SUFFIXES = _words("""
 _PASSWORDS = _words("""
     password passwd passphrase passcode passwort kennwort senha psk pw pword sshpass requirepass
     storepass keypass dbpass userpass smtppass mailpass ftppass rootpass adminpass mysqlpass pgpass
-    redispass proxypass wifipass sudopass loginpass authpass contrase contraseña contrasena passe chiave
-    askpass
+    redispass proxypass wifipass sudopass loginpass authpass contrase contraseña contrasena passe
+    askpass chiave
     clave wachtwoord heslo geslo salasana lozinka parola parool haslo hasla jelszo sifre sifresi
     losenord losen passord adgangskode kodeord sandi khau parole palavra slaptazodis salasana
 """)

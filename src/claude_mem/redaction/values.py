@@ -34,25 +34,7 @@ _REFERENCE = re.compile(
 )
 _DOTTED = re.compile(r"(?i)[*&]?[a-z_$][\w$]*(?:(?:\??\.|::|->)[a-z_$][\w$]*)+$")  # a.name
 _PATH = re.compile(r"\.{0,2}/|[\w.-]+(?:/[\w.-]+)+/?$")
-_EXTENSIONS = frozenset(
-    [
-        "txt",
-        "json",
-        "yaml",
-        "yml",
-        "toml",
-        "key",
-        "pem",
-        "env",
-        "file",
-        "py",
-        "js",
-        "ts",
-        "go",
-        "sh",
-        "md",
-    ]
-)
+_EXTENSIONS = frozenset(("txt", "json", "yaml", "yml", "toml", "key", "pem", "env", "py", "md"))
 _SHORTEST_RANDOM = 10
 _LONG = 40  # characters in one word
 _SHORTEST_NUMBER = 15  # digits

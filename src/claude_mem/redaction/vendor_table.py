@@ -285,7 +285,7 @@ VENDORS: tuple[Vendor, ...] = (
     _vendor("arcjet-key", "ajkey_", rf"{_ALNUM}{{20,}}"),
     _vendor("asaas-token", "$aact_prod_ $aact_hmlg_", r"[A-Za-z0-9_:$=-]{20,}"),
     _vendor("astra-token", "AstraCS:", r"[A-Za-z0-9:]{20,}"),
-    _vendor("adyen-key", "AQE", rf"[a-zA-Z]{{1,3}}hm{_BASE64}{{50,}}"),
+    _vendor("adyen-key", "AQE", rf"[a-zA-Z0-9]{{1,3}}hm{_BASE64}{{50,}}"),
     _vendor("azure-batch-key", "AzureBatch", rf"{_BASE64}{{60,}}", is_random=True),
     _vendor("backblaze-key", "K00", rf"{_BASE64}{{28}}(?!{_ALNUM})", is_random=True),
     _vendor("baidu-key", "bce-v3/ALTAK-", r"[A-Za-z0-9]{10,}/[0-9a-f]{40}"),
@@ -372,7 +372,7 @@ VENDORS: tuple[Vendor, ...] = (
     _vendor("northflank-token", "nf- nfl_", rf"{_WORD}{{40,}}", is_random=True),
     _vendor("onesignal-key", "os_v2_app_ os_v2_org_", rf"{_ALNUM}{{60,}}"),
     _vendor("openvsx-token", "ovsxp_ ovsxat_", rf"{_WORD}{{30,}}"),
-    _vendor("ory-token", "ory_pat_ ory_st_ ory_at_ ory_rt_ ory_wak_ ory_apikey_", rf"{_WORD}{{24,}}"),
+    _vendor("ory-token", "ory_pat_ ory_st_ ory_at_ ory_rt_ ory_apikey_", rf"{_WORD}{{24,}}"),
     _vendor(
         "packagist-token",
         "packagist_ort_ packagist_out_ packagist_acs_ packagist_ack_ packagist_uut_",

@@ -51,8 +51,11 @@ def _is_candidate(run: str) -> bool:
     """Of names: inside of one there is no token without a digit."""
     if _DIGIT.search(run) is not None:
         return True
-    parts = (*run.split("="), *run.split("_"))
-    return any(part[:3] in _BEGINNINGS for part in parts)
+    if run[:3] in _BEGINNINGS:
+        return True
+    if "=" not in run and "_" not in run:
+        return False
+    return any(part[:3] in _BEGINNINGS for part in (*run.split("="), *run.split("_")))
 
 
 def _is_random(body: str) -> bool:

@@ -1,9 +1,9 @@
 """A text as it reads: escapes decoded, terminal codes and invisible characters out of the way.
 
 A finder knows where a token begins by the character before it. In `\\x1b[32mghp_…` and
-`\\u0022ghp_…` this is the end of an escape, and in `密码ghp_…` a letter, so what reads otherwise than
-it is written is searched twice: as it is written, and as it reads. Only lines that read
-otherwise are part of a view.
+`\\u0022ghp_…` this is the end of an escape, and a letter where a word of Chinese is before it. What
+reads otherwise than it is written is searched twice: as it is written, and as it reads. Only lines
+that read otherwise are part of a view.
 """
 
 import html
@@ -11,7 +11,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from claude_mem.redaction.spans import Span
 
@@ -148,14 +148,18 @@ def _as_joined(match: re.Match[str]) -> str:
 
 
 def _in_ascii(match: re.Match[str]) -> str:
+    return _ascii(match[0])
+
+
+@lru_cache(maxsize=4_096)
+def _ascii(letters: str) -> str:
     """Names of secrets in English, letters without their accents, and a space for any other."""
-    name = None
-    for name in _NAMES.finditer(match[0]):
-        pass  # the last: what follows is its value
-    if name is None:
-        return "".join(map(_plain, match[0]))
+    names = list(_NAMES.finditer(letters))
+    if not names:
+        return "".join(map(_plain, letters))
+    name = names[-1]  # what follows is its value
     english = "password" if name["password"] else "secret_key"
-    rest = match[0][name.end() :]
+    rest = letters[name.end() :]
     verb = " is " if _VERBS.match(rest) else ""
     return f" {english}{verb}{''.join(map(_plain, rest))}"
 
