@@ -166,7 +166,7 @@ def _sentences_of(line: str) -> Iterator[str]:
 
 def _is_introduction(line: str) -> bool:
     """A few words that are no sentence, as "here is the output": what follows may be pasted."""
-    is_fragment = not _BULLET.match(line) and line.rstrip()[-1:].isalnum()
+    is_fragment = line.rstrip()[-1:].isalnum() and not _BULLET.match(line) and ". " not in line
     is_short = 1 < len(line.split()) <= LONGEST_INTRODUCTION
     return is_fragment and is_short and judge(line.strip()) is None
 
