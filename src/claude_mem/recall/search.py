@@ -18,7 +18,8 @@ from claude_mem.index.embedders.embedder import time_limit
 from claude_mem.index.text import document_queries, passage_queries, term_counts
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.text.passage_queries import Match
-from claude_mem.index.text.words import parts_of, pieces, stem
+from claude_mem.index.text.words import parts_of, pieces
+from claude_mem.index.text.words import stems as stems_by_word
 from claude_mem.index.vectors.lazy_index import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query, stems_of
@@ -421,15 +422,19 @@ def _words_of(line: str) -> Iterator[WordPlace]:
 
 def _hits(line: str, stems: frozenset[str]) -> list[WordPlace]:
     """The words whose stem is one of these, in order."""
-    return [(at, end) for at, end in _words_of(line) if not stems.isdisjoint(_stems(line[at:end]))]
+    places = list(_words_of(line))
+    forms = [_forms(line[start:end]) for start, end in places]
+    known = stems_by_word(form for of_word in forms for form in of_word)
+    return [
+        place
+        for place, of_word in zip(places, forms, strict=True)
+        if any(known[form] in stems for form in of_word)
+    ]
 
 
-def _stems(word: str) -> frozenset[str]:
-    stems: set[str] = set()
-    for piece in pieces(word):
-        stems.add(stem(piece.lower()))
-        stems.update(stem(part.lower()) for part in parts_of(piece))
-    return frozenset(stems)
+def _forms(word: str) -> list[str]:
+    """What it is compared by: itself, and the words within it."""
+    return [form.lower() for piece in pieces(word) for form in (piece, *parts_of(piece))]
 
 
 def _best_window(line: str, hits: Sequence[WordPlace], length: int) -> WordPlace:
