@@ -161,7 +161,7 @@ def test_the_commands_change_memories(home: Home) -> None:
     assert home.command("wrong", "1", "--undo").stdout == "No longer marked as wrong: #1\n"
     assert home.command("pin", "#1", "--undo").stdout == "Unpinned: #1\n"
     assert "nine tons" in home.command("search", "crane").stdout
-    assert "set an option" in home.command("edit", "1").stderr
+    assert "such as claude-mem edit 1 --title TEXT" in home.command("edit", "1").stderr
     home.command("edit", "1", "--title", "Xanthocroid77")
     forgotten = home.command("forget", "1", "--hard", "--yes")
     assert forgotten.returncode == 0, forgotten.stderr

@@ -21,7 +21,7 @@ from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.types import Observation, Summary
 from tests.conftest import Home
 from tests.live_files import unpacked
-from tests.payloads import edit, prompt, stop
+from tests.payloads import edit, private_prompt, prompt, stop
 from tests.remembering import distil_as, ids_of_turns, look, remember, titles, words_of_memories
 from tests.story import Story
 
@@ -81,7 +81,7 @@ def test_a_prompt_that_turns_out_to_be_private_takes_its_memories_out_of_the_ind
     story.tell(edit(), stop())
     story.distil()
     assert story.rows("SELECT 1 FROM documents")
-    story.tell(prompt(" "))
+    story.tell(private_prompt(" "))
     assert not story.rows("SELECT 1 FROM documents")
 
 

@@ -107,12 +107,12 @@ def ids_of(api: Api, poisoned: Poisoned) -> list[str]:
     return [f"{prefix}{row['id']}" for prefix, of_kind in rows.items() for row in of_kind]
 
 
-def assert_rows_marked(lines: list[str], poisoned: Poisoned) -> None:
+def assert_rows_marked(lines: list[str], poisoned: Poisoned, mark: str = ", outside") -> None:
     """The head of a row has the mark, also for the snippet below it."""
     for position, line in enumerate(lines):
         if poisoned.canary.lower() in line.lower():
             head = line if line[:1] in "#SP" else lines[position - 1]
-            assert ", outside" in head, line
+            assert mark in head, line
 
 
 @pytest.mark.parametrize("poisoned", INPUTS, ids=lambda poisoned: poisoned.name)
@@ -141,7 +141,8 @@ def test_in_the_terminal_it_is_marked(api: Api, poisoned: Poisoned, tmp_path: Pa
         return CliRunner().invoke(command, arguments, obj=settings).output
 
     query = (f"relay lamp {poisoned.canary}", "--project", directory_of(poisoned))
-    assert_rows_marked(run(search_command, *query).splitlines(), poisoned)
+    rows = run(search_command, *query).splitlines()
+    assert_rows_marked(rows, poisoned, "repeats tool output, files or web pages")
     shown = run(show_command, *ids_of(api, poisoned), "--record")
     assert "lamp" in shown
     assert_marked(shown, poisoned)

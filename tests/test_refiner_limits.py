@@ -114,7 +114,7 @@ def test_the_log_names_the_session_at_each_step_of_a_refinement(
     )
     simple.tell(*TURN)
     simple.refine_all()
-    mark = f"session={SESSION} "
+    mark = f"session {SESSION}: "
     lines = [record.message for record in caplog.records if record.name.startswith("claude_mem")]
     lines = [line.removeprefix(mark) for line in lines if line.startswith(mark)]
     for step in ("refining with", "try 1, ", "replied with", "turn 1, no summary: brief",

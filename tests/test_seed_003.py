@@ -137,7 +137,7 @@ def test_log_lines_each_stored_summary_and_observation_names_its_session(
     worker.post(f"/sessions/{row}/observations", {"tool_name": "Edit", "tool_input": change})
     message = "Fixed: the winch slipped because its brake in winch.py was worn."
     worker.post(f"/sessions/{row}/summarize", {"last_assistant_message": message})
-    starts = ("session=logged summary S", "session=logged observation #")
+    starts = ("session logged: summary S", "session logged: observation #")
 
     def has_both() -> bool:
         log = worker.layout.worker_log.read_text()

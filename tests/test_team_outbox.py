@@ -30,7 +30,8 @@ def answer(story: Story, pending: list[Pending], outcome: str = "stored") -> Non
 
 def tell_turn(story: Story, text: str = "Make the light blink", number: int = 1) -> None:
     at = {"session_id": "s", "prompt_id": f"p{number}"}
-    story.tell(payloads.prompt(text, **at), payloads.edit(**at),
+    asked = payloads.prompt(text, **at) if text else payloads.private_prompt(**at)
+    story.tell(asked, payloads.edit(**at),
                payloads.common("Stop", last_assistant_message="It blinks.", **at))  # fmt: skip
     story.distil()
 
