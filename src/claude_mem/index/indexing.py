@@ -97,8 +97,7 @@ def refresh(connection: sqlite3.Connection) -> int:
         remaining = _refresh(connection)
     except (PassagesDiffer, sqlite3.DatabaseError) as error:
         connection.execute("ROLLBACK TO refreshing")
-        code = getattr(error, "sqlite_errorcode", None)
-        if isinstance(error, sqlite3.DatabaseError) and code not in _BROKEN:
+        if isinstance(error, sqlite3.DatabaseError) and not _is_broken(error):
             raise
         log.warning("rebuilding the index: %s", error)
         _recreate(connection)
@@ -106,6 +105,11 @@ def refresh(connection: sqlite3.Connection) -> int:
     finally:
         connection.execute("RELEASE refreshing")
     return remaining
+
+
+def _is_broken(error: sqlite3.DatabaseError) -> bool:
+    """Only rows of the index are written here: what they contradict is its own damage."""
+    return isinstance(error, sqlite3.IntegrityError) or error.sqlite_errorcode in _BROKEN
 
 
 def _refresh(connection: sqlite3.Connection) -> int:
