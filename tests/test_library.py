@@ -135,5 +135,6 @@ def test_the_tools_of_an_agent_in_a_program_are_fenced_and_save_as_the_agent(
 def test_a_private_request_is_not_recorded_and_an_empty_one_is(memory: Memory, user: Home) -> None:
     memory.record("<private>the code is marmalade</private>", "The marmalade is open.")
     memory.record("", "The gate is open.")
-    rows = user.rows("SELECT prompt_text, private FROM user_prompts ORDER BY id")
-    assert [tuple(row.values()) for row in rows] == [(None, 1), ("", 0)]
+    # Tests of this module share a memory.
+    rows = user.rows("SELECT prompt_text, private FROM user_prompts ORDER BY id DESC LIMIT 2")
+    assert [tuple(row.values()) for row in rows] == [("", 0), (None, 1)]
