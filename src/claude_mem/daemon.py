@@ -126,7 +126,7 @@ def main(arguments: list[str]) -> int:
 
 def _serve_and_recover(settings: Settings, environ: Mapping[str, str], lock: WorkerLock) -> bool:
     """Whatever meets damage in the database: nothing reads it again before it is repaired."""
-    damage: list[BaseException] = []
+    damage: list[str] = []
     while True:
         try:
             return asyncio.run(_serve(settings, environ, lock, damage))
@@ -134,7 +134,10 @@ def _serve_and_recover(settings: Settings, environ: Mapping[str, str], lock: Wor
             if len(damage) == MOST_RECOVERIES or not _is_damage(error, settings.layout):
                 raise
             log.exception("the database is damaged")
-            damage.append(error)
+            damage.append(str(error))
+        # Its traceback holds the cursor of the statement that failed, and so a connection: SQLite
+        # would use the journal of that one, though another process may have replaced the file.
+        gc.collect()
 
 
 def _is_damage(error: Exception, layout: Layout) -> bool:
@@ -184,7 +187,7 @@ async def _serve(
     settings: Settings,
     environ: Mapping[str, str],
     lock: WorkerLock,
-    damage: Sequence[BaseException] = (),
+    damage: Sequence[str] = (),
 ) -> bool:
     """Returns whether it ended for a newer version."""
     layout = settings.layout

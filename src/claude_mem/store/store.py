@@ -534,12 +534,12 @@ def open_or_restore(
     keep_backups: int,
     *,
     suspicious: bool = False,
-    damage: Sequence[BaseException] = (),
+    damage: Sequence[str] = (),
 ) -> tuple[Store, str | None]:
     """The store, and a message for the user if the file was damaged.
 
     `suspicious`: the worker did not shut down properly, so the file is checked first. `damage`:
-    the errors that this process met since. After the first, the index is dropped if all pages are
+    what this process met since. After the first, the index is dropped if all pages are
     sound; after the second, all rows are copied into a new file.
     """
     message, is_sound = None, False
