@@ -51,9 +51,9 @@ def _headed(text: str, begin: int) -> tuple[int, int] | None:
     """Where a text with headings begins, and from where on words may follow it."""
     lead = _LEAD.match(text, begin)
     start = lead.end() if lead else begin
-    if (lead or text.startswith("#", start)) and len(text) - start > MIN_DOCUMENT:
-        if headings := _first(_MARKDOWN_HEADING, text, start, 2):
-            return start, headings[-1].end()
+    is_long = (lead or text.startswith("#", start)) and len(text) - start > MIN_DOCUMENT
+    if is_long and (headings := _first(_MARKDOWN_HEADING, text, start, 2)):
+        return start, headings[-1].end()
     if comment := _SEVERITY.search(text, begin):
         return comment.span()
     if headings := _first(_BARE_HEADING, text, begin, 3):
@@ -72,7 +72,7 @@ def _first(
 def _signature_end(text: str, begin: int) -> int:
     """Where a mail ends: after the short lines that its writer ends with, if words follow."""
     ends = [match.end() for match in _PARAGRAPH_END.finditer(text, begin)]
-    for start, end in pairwise(ends):
+    for start, end in islice(pairwise(ends), 1, None):  # behind the greeting
         if _is_signature(text[start:end]):
             return end
     return len(text)

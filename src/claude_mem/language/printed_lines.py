@@ -33,7 +33,8 @@ _CERTAIN = re.compile(
         r"File \"[^\"\n]+\", line",
         r"goroutine \d+ \[", r"panic: ", r"thread '[^']{0,60}' panicked", r"error\[\w+\]:",
         r"\S{1,200}\.\w{1,5}:\d+:", r"(?:[\w.$]{2,80})?(?:Error|Exception): ",
-        r"npm (?:ERR!|WARN)", r"(?:fatal|remote|hint): ", r"! \[",
+        r"npm (?:ERR!|WARN)", r"[\w./+-]{1,40}: (?:\*\*\*|(?:fatal )?error\b)",
+        r"(?:fatal|remote|hint): ", r"! \[",
         r"commit [0-9a-f]{7,40}\b", r"\[[\w./-]{1,80} (?:\([\w-]+\) )?[0-9a-f]{7,40}\] ",
         r"\d+ files? changed", r"(?:create|delete) mode \d{6} ", r"(?:To|From) \S+[:/]\S+$",
         r"diff --git ", r"@@ -\d", r"\+\+\+ [ab/]", r"--- (?:a/|/dev)", r"index [0-9a-f]{7,}\.\.",
@@ -53,10 +54,12 @@ _LIKELY = re.compile(
         r"\S{1,100} @ \S{1,100}:\d", r"\d*chunk-\S", r"PASS\b", r"FAIL\b", r"exit status \d",
         r"\w[\w.]{0,40}\(0x[0-9a-f]", r"\.\.\. \d+ more", r"ERR_\w+", r"\(node:\d+\)",
         r"[\w./-]+: (?:command not found|No such file)", r"[\w@/-]{1,40} v\d+\.\d+\.\d+\b",
-        rf"[^\W\d][\w .-]{{1,40}} \[?{_CLOCK}\]?$", r"[\w@.~-]{0,80}/[\w@./+-]{1,200}$", r"[\w-]{1,80}\.\w{1,5}$",
-        r"nothing to commit",         r"[A-Z][^?,]{3,200}(?:\.\.\.|…)(?: ?\w{2,12}[.!]?)?$", r"\[\d+/\d+\] ",
+        r"[\w@.~-]{0,80}/[\w@./+-]{1,200}$",
+        r"[\w-]{1,80}\.\w{1,5}$", r"nothing to commit", r"\[\d+/\d+\] ",
+        r"[A-Z][^?,]{3,200}(?:\.\.\.|…)(?: ?\w{2,12}[.!]?)?$",
     ))
 )  # fmt: skip
+_CHAT_HEAD = re.compile(rf"[^\W\d][\w .-]{{1,40}}(?: \[{_CLOCK}\]|  \[?{_CLOCK}\]?)$")
 _PATH = re.compile(r"[\w@.~-]{0,80}/[\w@./+-]{1,200}")
 _DIFF = re.compile(r"diff --git |@@ -\d")
 _IN_DIFF = re.compile(r"[+\-@\\ ]|(?:index|new file|deleted|rename|similarity|diff) ")
@@ -64,7 +67,8 @@ _OPEN, _CLOSE = re.compile(r"[{\[]$|\{\"|\[\{"), re.compile(r"[}\]]+[,;]?$")
 _LIST_MARK = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)]|#{1,6}) +(?:\[[ x]\] )?")
 _SLASH_COMMAND = re.compile(r"/[a-z][\w:-]*(?: |$)")
 _CODE = re.compile(r"`[^`]{1,200}`")
-_SEPARATOR = re.compile(r"[,;\t](?! )")
+_SEPARATOR, _GAP, _DIGIT = re.compile(r"[,;\t](?! )"), re.compile(r"\S {2,}"), re.compile(r"\d")
+_NUMBER, _MIN_SHAPE = re.compile(r" *\d+"), 10
 _INSIDE = re.compile(
     r"\s\[?\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\]?\s|(?:\[[A-Z]\w{1,30}\][^\[]{0,200}){2,}"
 )
@@ -72,6 +76,7 @@ _INSIDE = re.compile(
 _WORD = re.compile(
     r"[\"'“‘(*_]{0,2}(?:[^\W\d_]['’]?){1,40}(?:-[^\W\d_]{1,40}){0,2}[\"'”’)*_]{0,2}[.,;:!?…]{0,3}"
 )
+_PAUSES = frozenset(":-–—.,!?&+")
 _CAMEL = re.compile(r"[^\W\d_A-Z][A-Z]")
 _COMMA = re.compile(r"[^\W\d_], [^\W\d_]")
 _LONG_RUN, _MANY_WORDS = 8, 20
@@ -79,8 +84,8 @@ _LONG_RUN, _MANY_WORDS = 8, 20
 # What a line speaks for: above 0 for printed. A change of state costs as much as two lines of
 # which the patterns are not certain.
 _PRINTED, _OFTEN_PRINTED, _QUESTION = 9.0, 2.6, -6.0
-_LIMIT = 3.0  # of the shape of one line
-_ENTER, _LEAVE, _LEAVE_AFTER_GAP = 3.0, 1.0, 0.3
+_LIMIT, _LIMIT_OF_SHAPE = 3.0, 1.2
+_ENTER, _LEAVE, _LEAVE_AFTER_GAP = 3.4, 0.5, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +161,18 @@ def _scores(lines: Sequence[str]) -> list[float]:
     _mark_json(lines, scores)
     _mark_tables(lines, scores)
     _mark_wrapped(lines, scores)
-    in_diff = in_session = False
+    _mark_sessions(lines, scores)
+    in_diff = False
     for number, line in enumerate(lines):
         in_diff = bool(_DIFF.match(line) or (in_diff and _IN_DIFF.match(line)))
         if in_diff:
             scores[number] = _PRINTED
-        if scores[number] == _QUESTION and _is_of_list(lines, number):
+        if _CHAT_HEAD.match(line):
+            scores[number : number + 2] = [_OFTEN_PRINTED] * len(scores[number : number + 2])
+        elif scores[number] == _QUESTION and _is_of_list(lines, number):
             scores[number] = 0
         elif scores[number] < 0 and _is_apart(lines, number) and _is_plain(line):
             scores[number] = _QUESTION
-        in_session = bool(line.strip()) and (in_session or bool(_COMMAND.match(line.lstrip())))
-        if in_session and scores[number] > -1:
-            scores[number] += 1
     return scores
 
 
@@ -207,7 +212,7 @@ def _score(line: str) -> float:
     ):
         return _QUESTION
     least = 0.2 if _indent(line) > 3 and not _LIST_MARK.match(line) else -_LIMIT
-    return max(least, min(_LIMIT, shape.score))
+    return max(least, min(_LIMIT_OF_SHAPE, shape.score))
 
 
 def _shape(line: str) -> _Shape:
@@ -218,7 +223,7 @@ def _shape(line: str) -> _Shape:
         return _Shape(0, 0, 0, 0)
     letters = sum(map(str.isalpha, text))
     foreign = sum(character.isalpha() and ord(character) > 0x2E7F for character in text)
-    words = [word for word in text.split() if any(map(str.isalnum, word))] or [text]
+    words = [word for word in text.split() if word not in _PAUSES] or [text]
     plain = [bool(_WORD.fullmatch(word)) and not _CAMEL.search(word) for word in words]
     run = _longest_run(plain)
     if 2 * foreign > letters:  # written without spaces
@@ -293,11 +298,41 @@ def _mark_json(lines: Sequence[str], scores: list[float]) -> None:
 
 
 def _mark_tables(lines: Sequence[str], scores: list[float]) -> None:
-    """Three lines in a row with as many separators, two or more, are of a table."""
-    counts = [len(_SEPARATOR.findall(line[:LONGEST_LINE].rstrip())) for line in lines]
+    """Three lines in a row with as many separators are of a table; so are lines that differ in
+    numbers only."""
+    heads = [line[:LONGEST_LINE].strip() for line in lines]
+    commas = [len(_SEPARATOR.findall(head)) for head in heads]
+    gaps = [len(_GAP.findall(head)) * bool(_DIGIT.search(head)) for head in heads]
+    shapes = [_NUMBER.sub("0", head) if _DIGIT.search(head) else "" for head in heads]
     for number in range(2, len(lines)):
-        if counts[number] > 1 and counts[number] == counts[number - 1] == counts[number - 2]:
+        for before in (number - 1, number - 2):
+            if len(shapes[number]) > _MIN_SHAPE and shapes[number] == shapes[before]:
+                scores[number] = scores[before] = max(scores[number], _OFTEN_PRINTED)
+        if _is_row(commas, number, least=2) or _is_row(gaps, number, least=1):
             scores[number - 2 : number + 1] = [_PRINTED] * 3
+
+
+def _is_row(counts: Sequence[int], number: int, *, least: int) -> bool:
+    return counts[number] >= least and (counts[number] == counts[number - 1] == counts[number - 2])
+
+
+def _mark_sessions(lines: Sequence[str], scores: list[float]) -> None:
+    """What follows a command is of its output, up to a blank line with words behind it; the last
+    lines may be typed where nothing follows."""
+    last = max((number for number, line in enumerate(lines) if line.strip()), default=0)
+    begin: int | None = None
+    for number in range(last + 2):
+        if number < len(lines) and lines[number].strip():
+            if begin is None and _COMMAND.match(lines[number].lstrip()):
+                begin = number
+            continue
+        if begin is not None:
+            for at in range(begin, number):
+                if number <= last and scores[at] > _QUESTION:
+                    scores[at] = max(scores[at], 0) + 1
+                elif scores[at] > -1:
+                    scores[at] += 1
+        begin = None
 
 
 _MIN_WRAPPED, _MIN_INDENTED = 60, 80  # characters
@@ -309,23 +344,23 @@ def _mark_wrapped(lines: Sequence[str], scores: list[float]) -> None:
     for number in range(len(lines) + 1):
         if number < len(lines) and lines[number].strip():
             continue
-        if _is_wrapped(lines[begin:number]):
+        if number > begin + 1 and lines[begin].rstrip().endswith(":"):
+            begin += not lines[begin + 1].startswith("  ")
+        if number > begin and _is_wrapped(lines[begin:number]):
             for at in range(begin, number):
                 scores[at] = max(scores[at], _LIMIT)
         begin = number + 1
 
 
 def _is_wrapped(paragraph: Sequence[str]) -> bool:
-    if not paragraph:
-        return False
     if all(line.startswith("  ") for line in paragraph):
-        return len(paragraph) > 1 or sum(map(len, paragraph)) > _MIN_INDENTED
+        return sum(map(len, paragraph)) > _MIN_INDENTED
     mark = _LIST_MARK.match(paragraph[0])
     hanging = [
         len(before) > _MIN_WRAPPED and line.startswith("  ") and not _LIST_MARK.match(line)
         for before, line in pairwise(paragraph)
     ]
-    return sum(hanging) > 1 and hanging[0] and (_indent(paragraph[1]) > (mark.end() if mark else 0))
+    return sum(hanging) > 1 and hanging[0] and _indent(paragraph[1]) > (mark.end() if mark else 0)
 
 
 def _indent(line: str) -> int:
@@ -335,9 +370,8 @@ def _indent(line: str) -> int:
 # Within a line
 
 _TOKEN = re.compile(r"\S+")
-_LABELS = re.compile(r"[\w./\[\]-]+: (?:[\w./\[\]-]+(?: [\w./-]+){0,4}: ){2}")
+_LABELS = re.compile(r"[\w./\[\]-]+: (?:[\w./\[\]-]+(?: [\w./-]+){0,4}: ){1}[^\s.]")
 _LABEL = re.compile(r"[\w.\[\]/-]{2,40}: ")
-_ERROR = re.compile(r"\w*(?:error|fatal|panic|exception): ", re.IGNORECASE)
 _GLUED = re.compile(r"(?<=\d)(?=[^\W\d_]{3})|(?<=[\])}>\"'])(?=[^\W\d_]{2})")
 _MIN_LEAD, _MIN_TAIL, _MIN_BEFORE_TAIL = 2, 4, 3  # words
 
@@ -362,8 +396,8 @@ def _is_start(head: str, at: int, token: str, is_next_printed: bool) -> bool:
     is_after_stop = head[:at].rstrip()[-1:] in (":", ".", "?", "!")
     if _COMMAND.match(head, at) and (is_after_stop or "@" in token):
         return True
-    if _LABELS.match(head, at):
-        return bool(_ERROR.match(head, at)) or not _LABELS.match(head, at + len(token) + 1)
+    if head[at - 2 : at] == ": " and _LABELS.match(head, at):
+        return True
     if not is_next_printed or token[0] in "@`":
         return False
     if head[at - 3 : at].isspace():
