@@ -32,13 +32,15 @@ _CERTAIN = re.compile(
         r"Caused by: ", r"Exception in thread ", r"Traceback \(most recent",
         r"File \"[^\"\n]+\", line",
         r"goroutine \d+ \[", r"panic: ", r"thread '[^']{0,60}' panicked", r"error\[\w+\]:",
-        r"\S{1,200}\.\w{1,5}:\d+:", r"(?:[\w.$]{2,80})?(?:Error|Exception): ",
+        r"\S{1,200}\.\w{1,5}(?::\d+|\(\d+,\d+\)):", r"[a-z-][rwx-]{9}[@+.]? +\d",
+        r"(?:GET|POST|PUT|PATCH|DELETE|HEAD) \S{1,200} \d{3}\b", r"(?:[\w.$]{2,80})?(?:Error|Exception): ",
         r"npm (?:ERR!|WARN)", r"[\w./+-]{1,40}: (?:\*\*\*|(?:fatal )?error\b)",
         r"(?:fatal|remote|hint): ", r"! \[",
         r"commit [0-9a-f]{7,40}\b", r"\[[\w./-]{1,80} (?:\([\w-]+\) )?[0-9a-f]{7,40}\] ",
         r"\d+ files? changed", r"(?:create|delete) mode \d{6} ", r"(?:To|From) \S+[:/]\S+$",
         r"diff --git ", r"@@ -\d", r"\+\+\+ [ab/]", r"--- (?:a/|/dev)", r"index [0-9a-f]{7,}\.\.",
-        r"=== RUN ", r"--- (?:FAIL|PASS|SKIP)", r"(?:ok|\?) +\t?\S+\t", r"FAIL\t", r"> ", r">$",
+        r"[A-Z]{4,8} \S{1,200}::\S", r"=== RUN ", r"--- (?:FAIL|PASS|SKIP)",
+        r"(?:ok|\?) +\t?\S+\t", r"FAIL\t", r"> ", r">$",
         r"\|.*\|\s*$", r"[│┌└├╭╰┃■◇◆⎿⏺✓✗✔✖⠋⨯]", r"\d+ ?[|│→]", r"\{\"", r"\[\{", r"<!DOCTYPE",
         r"\[[a-z]\w*[:/.][\w:./-]{1,40}\](?: |$)",
     ))
@@ -55,11 +57,11 @@ _LIKELY = re.compile(
         r"\w[\w.]{0,40}\(0x[0-9a-f]", r"\.\.\. \d+ more", r"ERR_\w+", r"\(node:\d+\)",
         r"[\w./-]+: (?:command not found|No such file)", r"[\w@/-]{1,40} v\d+\.\d+\.\d+\b",
         r"[\w@.~-]{0,80}/[\w@./+-]{1,200}$",
-        r"[\w-]{1,80}\.\w{1,5}$", r"nothing to commit", r"\[\d+/\d+\] ",
-        r"[A-Z][^?,]{3,200}(?:\.\.\.|…)(?: ?\w{2,12}[.!]?)?$",
+        r"[\w-]{1,80}\.\w{1,5}$", r"nothing to commit",
+        r"\[\d+/\d+\] ", r"[A-Z][^?,]{3,200}(?:\.\.\.|…)(?: ?\w{2,12}[.!]?)?$",
     ))
 )  # fmt: skip
-_CHAT_HEAD = re.compile(rf"[^\W\d][\w .-]{{1,40}}(?: \[{_CLOCK}\]|  \[?{_CLOCK}\]?)$")
+_CHAT_HEAD = re.compile(rf"[^\W\d][\w .-]{{1,40}}\s(?:\[{_CLOCK}\]|\s{{1,3}}\[?{_CLOCK}\]?)$")
 _PATH = re.compile(r"[\w@.~-]{0,80}/[\w@./+-]{1,200}")
 _DIFF = re.compile(r"diff --git |@@ -\d")
 _IN_DIFF = re.compile(r"[+\-@\\ ]|(?:index|new file|deleted|rename|similarity|diff) ")
@@ -85,7 +87,7 @@ _LONG_RUN, _MANY_WORDS = 8, 20
 # which the patterns are not certain.
 _PRINTED, _OFTEN_PRINTED, _QUESTION = 9.0, 2.6, -6.0
 _LIMIT, _LIMIT_OF_SHAPE = 3.0, 1.2
-_ENTER, _LEAVE, _LEAVE_AFTER_GAP = 3.4, 0.5, 0.3
+_ENTER, _ENTER_ANNOUNCED, _LEAVE, _LEAVE_AFTER_GAP = 3.4, 1.6, 0.5, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +136,22 @@ def _is_printed(line: str) -> bool:
 def _states(lines: Sequence[str], scores: Sequence[float]) -> list[bool]:
     typed, printed = 0.0, _ENTER
     came: list[tuple[bool, bool]] = []  # whether each state came from the printed one
-    after_gap = False
+    after_gap, before = False, ""
     for line, score in zip(lines, scores, strict=True):
-        if not line.strip():
+        stripped = line.strip()
+        if not stripped:
             came.append((False, True))
             after_gap = True
             continue
         leave = _LEAVE_AFTER_GAP if after_gap else _LEAVE
-        to_typed, to_printed = printed + leave < typed, typed + _ENTER >= printed
+        enter = _ENTER_ANNOUNCED if after_gap and before == ":" else _ENTER
+        to_typed, to_printed = printed + leave < typed, typed + enter >= printed
         came.append((to_typed, to_printed))
         typed, printed = (
             (printed + leave if to_typed else typed) + max(score, 0),
-            (printed if to_printed else typed + _ENTER) + max(-score, 0),
+            (printed if to_printed else typed + enter) + max(-score, 0),
         )
-        after_gap = False
+        after_gap, before = False, stripped[-1]
     state = printed + _LEAVE_AFTER_GAP < typed
     states: list[bool] = []
     for from_printed in reversed(came):
@@ -304,16 +308,22 @@ def _mark_tables(lines: Sequence[str], scores: list[float]) -> None:
     commas = [len(_SEPARATOR.findall(head)) for head in heads]
     gaps = [len(_GAP.findall(head)) * bool(_DIGIT.search(head)) for head in heads]
     shapes = [_NUMBER.sub("0", head) if _DIGIT.search(head) else "" for head in heads]
-    for number in range(2, len(lines)):
-        for before in (number - 1, number - 2):
+    for number in range(1, len(lines)):
+        for before in range(max(number - 2, 0), number):
             if len(shapes[number]) > _MIN_SHAPE and shapes[number] == shapes[before]:
                 scores[number] = scores[before] = max(scores[number], _OFTEN_PRINTED)
+        if gaps[number] > 1 and gaps[number] == gaps[number - 1]:
+            scores[number - 1] = scores[number] = max(scores[number], _OFTEN_PRINTED)
         if _is_row(commas, number, least=2) or _is_row(gaps, number, least=1):
             scores[number - 2 : number + 1] = [_PRINTED] * 3
 
 
 def _is_row(counts: Sequence[int], number: int, *, least: int) -> bool:
-    return counts[number] >= least and (counts[number] == counts[number - 1] == counts[number - 2])
+    return (
+        number > 1
+        and counts[number] >= least
+        and (counts[number] == counts[number - 1] == counts[number - 2])
+    )
 
 
 def _mark_sessions(lines: Sequence[str], scores: list[float]) -> None:
@@ -396,7 +406,7 @@ def _is_start(head: str, at: int, token: str, is_next_printed: bool) -> bool:
     is_after_stop = head[:at].rstrip()[-1:] in (":", ".", "?", "!")
     if _COMMAND.match(head, at) and (is_after_stop or "@" in token):
         return True
-    if head[at - 2 : at] == ": " and _LABELS.match(head, at):
+    if head[at - 2 : at] == ": " and head.count("`", 0, at) % 2 == 0 and _LABELS.match(head, at):
         return True
     if not is_next_printed or token[0] in "@`":
         return False
