@@ -33,7 +33,8 @@ _CERTAIN = re.compile(
         r"File \"[^\"\n]+\", line",
         r"goroutine \d+ \[", r"panic: ", r"thread '[^']{0,60}' panicked", r"error\[\w+\]:",
         r"\S{1,200}\.\w{1,5}(?::\d+|\(\d+,\d+\)):", r"[a-z-][rwx-]{9}[@+.]? +\d",
-        r"(?:GET|POST|PUT|PATCH|DELETE|HEAD) \S{1,200} \d{3}\b", r"(?:[\w.$]{2,80})?(?:Error|Exception): ",
+        r"(?:GET|POST|PUT|PATCH|DELETE|HEAD) \S{1,200} \d{3}\b",
+        r"(?:[\w.$]{2,80})?(?:Error|Exception): ",
         r"npm (?:ERR!|WARN)", r"[\w./+-]{1,40}: (?:\*\*\*|(?:fatal )?error\b)",
         r"(?:fatal|remote|hint): ", r"! \[",
         r"commit [0-9a-f]{7,40}\b", r"\[[\w./-]{1,80} (?:\([\w-]+\) )?[0-9a-f]{7,40}\] ",
@@ -70,6 +71,7 @@ _LIST_MARK = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)]|#{1,6}) +(?:\[[ x]\] )?")
 _SLASH_COMMAND = re.compile(r"/[a-z][\w:-]*(?: |$)")
 _CODE = re.compile(r"`[^`]{1,200}`")
 _SEPARATOR, _GAP, _DIGIT = re.compile(r"[,;\t](?! )"), re.compile(r"\S {2,}"), re.compile(r"\d")
+_WIDE_GAP = re.compile(r"\S {3,}")
 _NUMBER, _MIN_SHAPE = re.compile(r" *\d+"), 10
 _INSIDE = re.compile(
     r"\s\[?\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\]?\s|(?:\[[A-Z]\w{1,30}\][^\[]{0,200}){2,}"
@@ -306,7 +308,7 @@ def _mark_tables(lines: Sequence[str], scores: list[float]) -> None:
     numbers only."""
     heads = [line[:LONGEST_LINE].strip() for line in lines]
     commas = [len(_SEPARATOR.findall(head)) for head in heads]
-    gaps = [len(_GAP.findall(head)) * bool(_DIGIT.search(head)) for head in heads]
+    gaps = [len((_GAP if _DIGIT.search(head) else _WIDE_GAP).findall(head)) for head in heads]
     shapes = [_NUMBER.sub("0", head) if _DIGIT.search(head) else "" for head in heads]
     for number in range(1, len(lines)):
         for before in range(max(number - 2, 0), number):
