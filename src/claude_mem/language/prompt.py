@@ -45,6 +45,11 @@ class Prompt:
         return self._text("typed", "pasted")
 
     @property
+    def is_confirmed_plan(self) -> bool:
+        """The plan of an agent, which a client sends after the user has confirmed it."""
+        return bool(self.parts) and self.parts[0].text.lstrip().startswith(_PLAN_OF_CLIENT)
+
+    @property
     def pasted(self) -> str:
         return self._text("pasted")
 
