@@ -412,7 +412,7 @@ def _is_start(head: str, at: int, token: str, is_next_printed: bool) -> bool:
         return True
     if not is_next_printed or token[0] in "@`":
         return False
-    if head[at - 3 : at].isspace():
+    if head[at - 3 : at].isspace() and len(_WIDE_GAP.findall(head)) == 1:
         return True
     return is_after_stop and bool(
         _CERTAIN.match(head, at) or _LIKELY.match(head, at) or _LABEL.match(head, at)

@@ -104,7 +104,8 @@ class _OutsideText:
         prompt = parse_prompt(turn.prompt or "")
         own = set(finder.find(prompt.own if prompt.is_confirmed_plan else prompt.typed))
         not_typed = (part.text for part in prompt.parts if part.kind != "typed")
-        outside = set(finder.find_in(_limited(chain(not_typed, _names(turn))))) - own
+        outside = set(finder.find_in(_limited(not_typed))) - own
+        outside |= set(finder.find_in(_limited(_names(turn))))
         outside |= Checksums(turn.unstored_words).find(sequences) - own
         remaining = MAX_CHARS
         for event in turn.events:
