@@ -276,7 +276,12 @@ def test_words_that_touch_a_paste_are_typed(text: str, typed: str) -> None:
         "GET /lamps -> all\nPOST /lamps -> add\nDELETE /lamps/:id -> remove",
         "it should say:\n\n  lamp on\n  lamp off\n\nnot the other way", "fix the lamp\n然后点亮它",
         "- keep `light()` in `lamp.py`\n- set `OIL=3` and `WICK=4`\n- run `make light`",
-        "Why does `lamp: oil: wick: dark` appear", "--dim should not write\n--light should",
+        "Why does `lamp: oil: wick: dark` appear",
+        "Name: Lamp\nMail: a@b.example\nPhone: 12\nadd it",
+        "Three of them:\n/lamps\n/lamps/{id}\n/oil\nall with auth",
+        "Goal\nMake it fast, and easy for everybody on the pier.\nScope\nOnly the lamp and the oil,"
+        " nothing of the pier.\nTests\nWrite them before, and run all of them.",
+        "--dim should not write\n--light should",
     ],
 )  # fmt: skip
 def test_typed_lists_of_names_are_typed(text: str) -> None:
@@ -338,6 +343,7 @@ LINE = "The lamp can be lit by anybody who knows the pier and has some oil."
         (f"{MAIL}\n\nwrite a short answer", "write a short answer"),
         (f"Check this report\n\nSummary\n{LINE}\nDetails\n{LINE}\nImpact\n{LINE}",
          "Check this report"),
+        ("gemini says:\n\n**Summary**\nBuy oil.\n\n**Why**\n- It is dark.", "gemini says:"),
         (f"on the old branch:\n\nLamp is lit twice\n\nHigh Severity\n\n{LINE}",
          "on the old branch:"),
         (f"an agent says:\n\nI looked at it.\n\n## Lamp\n\n{PARAGRAPH}\n\n## Oil\n\n- None.",

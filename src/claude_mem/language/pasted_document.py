@@ -12,6 +12,7 @@ LONGEST_SIGNATURE = 60
 
 _LEAD = re.compile(r"(?:[^\n#]{1,400}:[^\S\n]*\n\s*){1,2}")
 _MARKDOWN_HEADING = re.compile(r"^#{1,4} \S", re.MULTILINE)
+_BOLD_HEADING = re.compile(r"^\*\*[^*\n]{2,60}\*\*:?$", re.MULTILINE)
 # Summary, Details, Impact: a line of its own over a longer one, without a stop.
 _BARE_HEADING = re.compile(
     r"^(?=[^\W\d_a-z])[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){0,2}\n\s{0,4}(?=\S[^\n]{40}|```)",
@@ -19,7 +20,7 @@ _BARE_HEADING = re.compile(
 )
 _SEVERITY = re.compile(r"^[^\n]{10,150}\n\n\w{3,12} Severity\n\n(?=\S)", re.MULTILINE)
 _MAIL = re.compile(
-    r"^(?=(?:[^\n]{0,300}\n)?(?:[^\n]{0,300}[\w.+-]@[\w-]{1,60}\.|(?:From|Subject): ))"
+    r"^(?=(?:[^\n]{0,300}\n){0,2}(?:[^\n]{0,300}<[\w.+-]{1,60}@[\w-]{1,60}\.|(?:From|Subject): ))"
     r"(?:(?![\w-]{1,30}-by:|commit |Author:)[A-Z][\w-]{1,20}: [^\n]{1,300}\n){3}",
     re.MULTILINE,
 )
@@ -54,9 +55,12 @@ def _headed(text: str, begin: int) -> tuple[int, int] | None:
     is_long = (lead or text.startswith("#", start)) and len(text) - start > MIN_DOCUMENT
     if is_long and (headings := _first(_MARKDOWN_HEADING, text, start, 2)):
         return start, headings[-1].end()
+    if lead and (headings := _first(_BOLD_HEADING, text, start, 2)):
+        return start, headings[-1].end()
     if comment := _SEVERITY.search(text, begin):
         return comment.span()
-    if headings := _first(_BARE_HEADING, text, begin, 3):
+    headings = _first(_BARE_HEADING, text, begin, 3)
+    if headings and text[begin : headings[0].start()].strip():  # alone, it may be typed
         return headings[0].start(), headings[-1].end()
     return None
 

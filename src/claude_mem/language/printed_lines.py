@@ -8,7 +8,7 @@ The states with the least cost win, so that lines are read with their neighbours
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 LONGEST_LINE = 600  # a longer line was not typed, unless it reads like prose
 LONGEST_WORD = 200
@@ -36,7 +36,7 @@ _CERTAIN = re.compile(
         r"(?:GET|POST|PUT|PATCH|DELETE|HEAD) \S{1,200} \d{3}\b",
         r"(?:[\w.$]{2,80})?(?:Error|Exception): ",
         r"npm (?:ERR!|WARN)", r"[\w./+-]{1,40}: (?:\*\*\*|(?:fatal )?error\b)",
-        r"(?:fatal|remote|hint): ", r"! \[",
+        r"(?:fatal|remote|hint): ", r"! \[", r"CONFLICT \(",
         r"commit [0-9a-f]{7,40}\b", r"\[[\w./-]{1,80} (?:\([\w-]+\) )?[0-9a-f]{7,40}\] ",
         r"\d+ files? changed", r"(?:create|delete) mode \d{6} ", r"(?:To|From) \S+[:/]\S+$",
         r"diff --git ", r"@@ -\d", r"\+\+\+ [ab/]", r"--- (?:a/|/dev)", r"index [0-9a-f]{7,}\.\.",
@@ -58,7 +58,7 @@ _LIKELY = re.compile(
         r"\w[\w.]{0,40}\(0x[0-9a-f]", r"\.\.\. \d+ more", r"ERR_\w+", r"\(node:\d+\)",
         r"[\w./-]+: (?:command not found|No such file)", r"[\w@/-]{1,40} v\d+\.\d+\.\d+\b",
         r"[\w@.~-]{0,80}/[\w@./+-]{1,200}$",
-        r"[\w-]{1,80}\.\w{1,5}$", r"nothing to commit",
+        r"[\w-]{1,80}\.\w{1,5}$", r"nothing to commit", r"(?:\d{1,2}\.|[-*•]) \[P\d\] ",
         r"\[\d+/\d+\] ", r"[A-Z][^?,]{3,200}(?:\.\.\.|…)(?: ?\w{2,12}[.!]?)?$",
     ))
 )  # fmt: skip
@@ -206,11 +206,11 @@ def _score(line: str) -> float:
     head = stripped[:READ_CHARS]
     if _CERTAIN.match(head) or _is_dump(stripped):
         return _PRINTED
+    if _SLASH_COMMAND.match(head):
+        return -1
     shape = _shape(line[:READ_CHARS])
     if _LIKELY.match(head):
         return max(_OFTEN_PRINTED, shape.score)
-    if _SLASH_COMMAND.match(head):
-        return -1
     if (
         shape.is_sentence
         and not line.startswith("  ")
@@ -386,6 +386,7 @@ _LABELS = re.compile(r"[\w./\[\]-]+: (?:[\w./\[\]-]+(?: [\w./-]+){0,4}: ){1}[^\s
 _LABEL = re.compile(r"[\w.\[\]/-]{2,40}: ")
 _GLUED = re.compile(r"(?<=\d)(?=[^\W\d_]{3})|(?<=[\])}>\"'])(?=[^\W\d_]{2})")
 _MIN_LEAD, _MIN_TAIL, _MIN_BEFORE_TAIL = 2, 4, 3  # words
+_MAX_PLACES = 12  # of a line, in which typed words may begin
 
 
 def _printed_start(line: str, is_next_printed: bool) -> int:
@@ -424,7 +425,7 @@ def _typed_end(line: str) -> int:
     """Where words begin that were typed at the end of the last printed line; else its end."""
     if len(line) > LONGEST_LINE:
         return len(line)
-    for place in _GLUED.finditer(line):
+    for place in islice(_GLUED.finditer(line), _MAX_PLACES):
         rest = _shape(line[place.end() :])
         is_sentence = rest.plain >= _MIN_TAIL and 3 * rest.plain >= 2 * rest.words
         if is_sentence and rest.score < 0 and len(line[: place.end()].split()) >= _MIN_BEFORE_TAIL:
