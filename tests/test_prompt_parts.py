@@ -267,6 +267,12 @@ def test_words_that_touch_a_paste_are_typed(text: str, typed: str) -> None:
     assert parse_prompt(text).typed.split() == typed.split()
 
 
+@pytest.mark.parametrize("words", ["I agree with 1 only", "only 1", "Do 1 and 3", "Merge it"])
+def test_a_few_words_apart_at_the_end_are_typed(words: str) -> None:
+    text = f"10:00:01 lamp lit\n10:00:02 lamp dark\n\n{words}"
+    assert parse_prompt(text).typed == words
+
+
 @pytest.mark.parametrize(
     "text",
     [

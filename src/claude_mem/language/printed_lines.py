@@ -72,6 +72,7 @@ _SLASH_COMMAND = re.compile(r"/[a-z][\w:-]*(?: |$)")
 _CODE = re.compile(r"`[^`]{1,200}`")
 _SEPARATOR, _GAP, _DIGIT = re.compile(r"[,;\t](?! )"), re.compile(r"\S {2,}"), re.compile(r"\d")
 _WIDE_GAP = re.compile(r"\S {3,}")
+_NUMBERS = re.compile(r"[\d.,%-]+(?:\s+[\d.,%-]+){1,40}$")
 _NUMBER, _MIN_SHAPE = re.compile(r" *\d+"), 10
 _INSIDE = re.compile(
     r"\s\[?\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\]?\s|(?:\[[A-Z]\w{1,30}\][^\[]{0,200}){2,}"
@@ -87,7 +88,7 @@ _LONG_RUN, _MANY_WORDS = 8, 20
 
 # What a line speaks for: above 0 for printed. A change of state costs as much as two lines of
 # which the patterns are not certain.
-_PRINTED, _OFTEN_PRINTED, _QUESTION = 9.0, 2.6, -6.0
+_PRINTED, _OFTEN_PRINTED, _SENTENCE, _QUESTION = 9.0, 2.6, -0.6, -6.0
 _LIMIT, _LIMIT_OF_SHAPE = 3.0, 1.2
 _ENTER, _ENTER_ANNOUNCED, _LEAVE, _LEAVE_AFTER_GAP = 3.4, 1.6, 0.5, 0.3
 
@@ -177,8 +178,10 @@ def _scores(lines: Sequence[str]) -> list[float]:
             scores[number : number + 2] = [_OFTEN_PRINTED] * len(scores[number : number + 2])
         elif scores[number] == _QUESTION and _is_of_list(lines, number):
             scores[number] = 0
-        elif scores[number] < 0 and _is_apart(lines, number) and _is_plain(line):
-            scores[number] = _QUESTION
+        elif scores[number] < _OFTEN_PRINTED and _is_apart(lines, number) and _is_plain(line):
+            is_last = number + 1 == len(lines)
+            if is_last or (scores[number] < 0 and not line[:1].isupper()):
+                scores[number] = _QUESTION
     return scores
 
 
@@ -194,9 +197,11 @@ def _is_of_list(lines: Sequence[str], number: int) -> bool:
 
 
 def _is_plain(line: str) -> bool:
-    """Words in lower case, as programs rarely print them between blank lines."""
-    words = line.split()
-    return not line[:1].isupper() and all(map(_WORD.fullmatch, words))
+    """Only words and numbers, as programs rarely print them between blank lines."""
+    words = (word.strip(".,;:!?") for word in line.split())
+    return not line.startswith("  ") and all(
+        word.isdecimal() or _WORD.fullmatch(word) for word in words if word
+    )
 
 
 def _score(line: str) -> float:
@@ -209,14 +214,11 @@ def _score(line: str) -> float:
     if _SLASH_COMMAND.match(head):
         return -1
     shape = _shape(line[:READ_CHARS])
-    if _LIKELY.match(head):
+    if _LIKELY.match(head) or _NUMBERS.match(stripped):
         return max(_OFTEN_PRINTED, shape.score)
-    if (
-        shape.is_sentence
-        and not line.startswith("  ")
-        and (stripped.endswith("?") or (stripped.endswith(":") and shape.plain > 3))
-    ):
-        return _QUESTION
+    if shape.is_sentence and not line.startswith("  ") and len(_GAP.findall(head)) < 2:
+        is_strong = stripped.endswith("?") or (stripped.endswith(":") and shape.plain > 3)
+        return _QUESTION if is_strong else max(-_LIMIT, min(shape.score, _SENTENCE))
     least = 0.2 if _indent(line) > 3 and not _LIST_MARK.match(line) else -_LIMIT
     return max(least, min(_LIMIT_OF_SHAPE, shape.score))
 
