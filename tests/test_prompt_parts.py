@@ -259,6 +259,9 @@ def test_what_is_stored_of_a_prompt_has_the_same_typed_words() -> None:
          "source: lamps 100% (29/29)", "could it be one line?"),
         ("why is this so: ❯ make light\nlamp.c:4: no oil\nexit status 1", "why is this so:"),
         ("it fails since then: light: fetch: open lamp: no oil", "it fails since then:"),
+        ("  /srv/pier/lamps/light/the-first-lamp.png\n  /srv/pier/lamps/light/the-second-lamp.png\n"
+         "Commit the changes", "Commit the changes"),
+        ("10:00:01 lamp lit\n10:00:02 lamp dark\nyeah 2 and 3", "yeah 2 and 3"),
         ("any problem with        3 OIL-2\n       4 WICK-2.0\n       5 LAMP-3\n      10 PIER-1",
          "any problem with"),
     ],

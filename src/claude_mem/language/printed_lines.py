@@ -59,7 +59,7 @@ _LIKELY = re.compile(
         r"[\w./-]+: (?:command not found|No such file)", r"[\w@/-]{1,40} v\d+\.\d+\.\d+\b",
         r"[\w@.~-]{0,80}/[\w@./+-]{1,200}$",
         r"[\w-]{1,80}\.\w{1,5}$", r"nothing to commit", r"(?:\d{1,2}\.|[-*•]) \[P\d\] ",
-        r"\[\d+/\d+\] ", r"[A-Z][^?,]{3,200}(?:\.\.\.|…)(?: ?\w{2,12}[.!]?)?$",
+        r"\[\d+/\d+\] ", r"[A-Z][^?,'’]{3,80}(?:\.\.\.|…)(?: ?\w{2,12}[.!]?)?$",
     ))
 )  # fmt: skip
 _CHAT_HEAD = re.compile(rf"[^\W\d][\w .-]{{1,40}}\s(?:\[{_CLOCK}\]|\s{{1,3}}\[?{_CLOCK}\]?)$")
@@ -182,6 +182,13 @@ def _scores(lines: Sequence[str]) -> list[float]:
             is_last = number + 1 == len(lines)
             if is_last or (scores[number] < 0 and not line[:1].isupper()):
                 scores[number] = _QUESTION
+        elif (
+            scores[number] < _OFTEN_PRINTED
+            and number + 1 == len(lines)
+            and line[:1].islower()
+            and _is_plain(line)
+        ):
+            scores[number] = min(scores[number], -1)
     return scores
 
 
@@ -361,7 +368,10 @@ def _mark_wrapped(lines: Sequence[str], scores: list[float]) -> None:
         if number > begin + 1 and lines[begin].rstrip().endswith(":"):
             begin += not lines[begin + 1].startswith("  ")
         if number > begin and _is_wrapped(lines[begin:number]):
-            for at in range(begin, number):
+            end = number
+            while end > begin + 1 and not lines[end - 1].startswith("  "):
+                end -= 1
+            for at in range(begin, end):
                 scores[at] = max(scores[at], _LIMIT)
         begin = number + 1
 
@@ -386,7 +396,7 @@ def _indent(line: str) -> int:
 _TOKEN = re.compile(r"\S+")
 _LABELS = re.compile(r"[\w./\[\]-]+: (?:[\w./\[\]-]+(?: [\w./-]+){0,4}: ){1}[^\s.]")
 _LABEL = re.compile(r"[\w.\[\]/-]{2,40}: ")
-_GLUED = re.compile(r"(?<=\d)(?=[^\W\d_]{3})|(?<=[\])}>\"'])(?=[^\W\d_]{2})")
+_GLUED = re.compile(r"(?<=\d)(?=[^\W\d_]{3})|(?<=[\])}>])(?=[^\W\d_]{2})")
 _MIN_LEAD, _MIN_TAIL, _MIN_BEFORE_TAIL = 2, 4, 3  # words
 _MAX_PLACES = 12  # of a line, in which typed words may begin
 
