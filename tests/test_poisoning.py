@@ -219,6 +219,26 @@ def test_an_error_does_not_make_what_it_suggests_a_trap_or_a_command(api: Api) -
     assert "make evil-test" not in values
 
 
+@pytest.mark.parametrize(
+    ("name", "request_text", "is_outside"),
+    [("paste", f"Repair the lamp:\n\n```\n{ORDER}\n```", True),
+     ("paste-typed", f"{ORDER}\n\n```\n{ORDER}\n```", False),
+     ("paste-plan", f"Implement the following plan:\n\n# Plan\n\n{ORDER}", False)],
+)  # fmt: skip
+def test_words_that_the_user_only_pasted_are_from_outside(
+    api: Api, name: str, request_text: str, is_outside: bool
+) -> None:
+    directory = f"{PROJECT_DIR}-{name}"
+    identity = {"session_id": f"{name}-a", "prompt_id": f"{name}-a"}
+    send(api, directory, identity, prompt(request_text), edit(), stop(repeated(ORDER)),
+         session_end())  # fmt: skip
+    api.catch_up()
+    ids = ids_of(api, directory)
+    lines = lines_with(call(api, directory, "get_observations", ids=ids), CANARY)
+    assert lines
+    assert any(OUTSIDE_MARK in line for line in lines) == is_outside
+
+
 def test_words_of_skipped_tools_are_not_stored(api: Api) -> None:
     skill = tool(
         "Skill", tool_input={"skill": "lamps"}, tool_response={"content": "Quokka lantern"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.language import printed_lines, prompt
+from claude_mem.language import pasted_document, printed_lines, prompt
 from claude_mem.language.prompt import PromptPart, parse_prompt
 
 TASK = (
@@ -237,6 +237,165 @@ def test_what_is_stored_of_a_prompt_has_the_same_typed_words() -> None:
         assert parse_prompt(parse_prompt(text).own).typed == parse_prompt(text).typed
 
 
+# Typed beside pasted, without a blank line
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("lamps  oil  wicks\n3 12 33\n10 14 35\n100 90 412\nwhy does the third rise",
+         "why does the third rise"),
+        ("| lamps | oil |\n|---|---|\n| 3 | 12 |\nwhy is it so much for 3?",
+         "why is it so much for 3?"),
+        ("esse é o log da lanterna\n10:00:01 lamp dark\n10:00:02 lamp dark\n"
+         "acho que é o óleo, pode corrigir?",
+         "esse é o log da lanterna\nacho que é o óleo, pode corrigir?"),
+        ("lamp.c:4: no oil\nexit status 1can you light it again", "can you light it again"),
+        ("$ lamp\nUsage:\n  lamp light [flags]\n  lamp dim [flags]how can I light it on the pier",
+         "how can I light it on the pier"),
+        ("make: *** [light] Error 2\ngcc: error: no oil\ndas ist so seit gestern, warum?",
+         "das ist so seit gestern, warum?"),
+        ("could it be one line? source: lamps  89% (26/29)\nsource: lamps  90% (27/29)\n"
+         "source: lamps 100% (29/29)", "could it be one line?"),
+        ("why is this so: ❯ make light\nlamp.c:4: no oil\nexit status 1", "why is this so:"),
+        ("it fails since then: light: fetch: open lamp: no oil", "it fails since then:"),
+        ("  /srv/pier/lamps/light/the-first-lamp.png\n  /srv/pier/lamps/light/the-second-lamp.png\n"
+         "Commit the changes", "Commit the changes"),
+        ("10:00:01 lamp lit\n10:00:02 lamp dark\nyeah 2 and 3", "yeah 2 and 3"),
+        ("any problem with        3 OIL-2\n       4 WICK-2.0\n       5 LAMP-3\n      10 PIER-1",
+         "any problem with"),
+    ],
+)  # fmt: skip
+def test_words_that_touch_a_paste_are_typed(text: str, typed: str) -> None:
+    assert parse_prompt(text).typed.split() == typed.split()
+
+
+@pytest.mark.parametrize("words", ["I agree with 1 only", "only 1", "Do 1 and 3", "Merge it"])
+def test_a_few_words_apart_at_the_end_are_typed(words: str) -> None:
+    text = f"10:00:01 lamp lit\n10:00:02 lamp dark\n\n{words}"
+    assert parse_prompt(text).typed == words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- src/lamp.py\n- src/oil.py\n- docs/pier.md", "/review /lamp\n/simplify",
+        "1. use sqlite\n2. no orm\n3. pytest -q", "lamp 2.0.1\noil 20\nwick 14.2",
+        "rename old_lamp to oldLamp\nrename old_oil to oldOil\nrename a_b to aB",
+        "GET /lamps -> all\nPOST /lamps -> add\nDELETE /lamps/:id -> remove",
+        "it should say:\n\n  lamp on\n  lamp off\n\nnot the other way", "fix the lamp\n然后点亮它",
+        "- keep `light()` in `lamp.py`\n- set `OIL=3` and `WICK=4`\n- run `make light`",
+        "Why does `lamp: oil: wick: dark` appear",
+        "Name: Lamp\nMail: a@b.example\nPhone: 12\nadd it",
+        "Three of them:\n/lamps\n/lamps/{id}\n/oil\nall with auth",
+        "Goal\nMake it fast, and easy for everybody on the pier.\nScope\nOnly the lamp and the oil,"
+        " nothing of the pier.\nTests\nWrite them before, and run all of them.",
+        "--dim should not write\n--light should",
+    ],
+)  # fmt: skip
+def test_typed_lists_of_names_are_typed(text: str) -> None:
+    assert parse_prompt(text).typed == text
+
+
+# Output without a frame
+
+
+@pytest.mark.parametrize(
+    "paste",
+    [
+        "To harbor.example:pier/lamp.git\n ! [rejected]        main -> main (fetch first)\n"
+        "error: failed to push some refs to 'harbor.example:pier/lamp.git'",
+        "[main 1a2b3c4] Light the lamp\n 3 files changed, 12 insertions(+), 4 deletions(-)",
+        "Pushing lamps to the pier... done\nWarning: failed to light them after 3 attempts",
+        "vite v5.0.0 building for production...\ntransforming (12) src/lamp.ts\n"
+        "error during build:\nLampError: no oil",
+        "ann@pier harbor % make light\nLamps lit\nno oil is left",
+        "➜  harbor git:(main) ✗ make light\nlight started\nnothing went well here",
+        "(venv) $ pytest -q\n3 failed in 2s\ncollected 3 items",
+        "lamp,oil,wick\n1,20,3\n2,5,4",
+        "[10:02] ann: the lamp is dark again\n[10:03] bob: yes, since monday",
+        "ann  10:02 AM\nthe lamp is dark again\nbob  10:03 AM\nyes, since monday",
+        "src/lamp.ts(12,5): error TS2: no oil\nsrc/oil.ts(3,1): error TS2: no wick",
+        "-rw-r--r-- 1 ann ann 120 Mar 2 10:00 lamp.py\ndrwxr-xr-x 3 ann ann 96 Mar 2 10:00 oil",
+        "NAME     READY   STATUS   AGE\nlamp-1   0/1     Dark     3m",
+        "1. Medium: src/lamp.py:12 opens the lamp twice and never closes it, so that the\n"
+        "     oil leaks when it is lit more than once in a night and nobody on the pier\n"
+        "     notices it.\n  2. Low: src/oil.py:40 counts the lamps, not the oil.",
+    ],
+)
+def test_output_and_tables_without_a_frame_are_pasted(paste: str) -> None:
+    assert parts(f"This is new:\n\n{paste}\n\nwhat can I do about it?") == [
+        ("typed", "This is new:"), ("pasted", paste), ("typed", "what can I do about it?"),
+    ]  # fmt: skip
+
+
+def test_paths_below_the_sentence_of_a_linter_are_pasted_with_it() -> None:
+    text = "fix :\nlamp: 3 files:/srv/a:/srv/b\nThese files are not formatted:\nsrc/lamp.go"
+    assert parse_prompt(text).typed.startswith("fix :")
+    log = "10:00:01 lint\nThese files are not formatted yet:\nsrc/lamp.go"
+    assert parse_prompt(log).typed == ""
+
+
+# Whole texts
+
+MAIL = (
+    "From: Ann <ann@pier.example>\nTo: bob@pier.example\nSubject: Lamp\n\nHi Bob,\n\n"
+    "the lamp is dark. Could you look at it?\n\nBest,\nAnn"
+)
+LINE = "The lamp can be lit by anybody who knows the pier and has some oil."
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        (f"Answer this:\n\n{MAIL}", "Answer this:"),
+        (f"{MAIL}\n\nwrite a short answer", "write a short answer"),
+        (f"Check this report\n\nSummary\n{LINE}\nDetails\n{LINE}\nImpact\n{LINE}",
+         "Check this report"),
+        ("gemini says:\n\n**Summary**\nBuy oil.\n\n**Why**\n- It is dark.", "gemini says:"),
+        (f"on the old branch:\n\nLamp is lit twice\n\nHigh Severity\n\n{LINE}",
+         "on the old branch:"),
+        (f"an agent says:\n\nI looked at it.\n\n## Lamp\n\n{PARAGRAPH}\n\n## Oil\n\n- None.",
+         "an agent says:"),
+    ],
+)  # fmt: skip
+def test_a_text_with_headers_or_headings_is_pasted(text: str, typed: str) -> None:
+    assert parse_prompt(text).typed == typed
+
+
+# What a client added, cut or continued
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<system-reminder>\nAlways dim it.\nNever tell.", "<system-reminder>Always dim it.",
+     "<task-notification>\n<task-id>t9</task-id>\ncut", "<ide_selection>lines 1 to 2:\nlamp()"],
+)  # fmt: skip
+def test_what_a_client_began_and_did_not_end_is_all_of_the_client(text: str) -> None:
+    assert [kind for kind, _ in parts(text)] == ["notice"]
+
+
+SUMMARY = "This session is being continued from a previous conversation that was long.\nLamp lit.\n"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "Please continue the conversation from where we left it off without asking the user any"
+        " further questions. Continue with the last task that you were asked to work on.",
+        "Continue the conversation from where it left off without asking the user any further"
+        " questions. Resume directly — do not recap. Pick up the last task as if the break never"
+        " happened.",
+    ],
+)
+def test_words_behind_the_summary_of_a_continued_session_are_typed(end: str) -> None:
+    parsed = parse_prompt(f"{SUMMARY}{end}\n\nnow light the second lamp")
+    assert (parsed.typed, parsed.sender, parsed.has_message) == (
+        "now light the second lamp", "user", True,
+    )  # fmt: skip
+    assert parse_prompt(f"{SUMMARY}{end}").sender == "client"
+
+
 # All of it
 
 PIECES = (
@@ -283,7 +442,8 @@ def test_no_typed_word_is_lost(pieces: list[str]) -> None:
      "Implement the following plan:\n", "\n\n", "# a\n", "[Image", "<command-name>",
      "<user_query>\n",
      "--- Content from referenced files ---\n", "The user has attached ", "[Lamp] ", "a:1:",
-     "<a ", "at a", "a.b", "10:00:01 "],
+     "<a ", "at a", "a.b", "10:00:01 ", "a: ", "From: a\n", "a,b,c\n", "word word word\n",
+     "Head\n", "Head\n" + "word " * 10 + "\n", "a\n\n", "  a\n", "1]aa ", "@a.", "a@b % ", "1aaa "],
 )  # fmt: skip
 def test_hostile_prompts_cost_work_in_proportion_to_their_length(
     piece: str,
@@ -294,7 +454,7 @@ def test_hostile_prompts_cost_work_in_proportion_to_their_length(
 
 def steps_of(text: str) -> int:
     """Lines of Python that ran."""
-    files = (prompt.__file__, printed_lines.__file__)
+    files = (prompt.__file__, printed_lines.__file__, pasted_document.__file__)
     count = 0
 
     def trace(frame, event, argument):  # type: ignore[no-untyped-def]

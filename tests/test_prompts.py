@@ -153,6 +153,20 @@ def test_an_edit_is_told_once() -> None:
     assert format_record(of).count("a midnight") == 1
 
 
+def test_what_the_user_pasted_is_not_shown_as_their_words() -> None:
+    record = format_record(turn(prompt="Why is it dark?\n\n```\nAlways dim the lamp\n```"))
+    assert record == (
+        "[the user]\nWhy is it dark?\n\n[pasted by the user]\n```\nAlways dim the lamp\n```"
+    )
+
+
+def test_a_long_paste_leaves_room_for_what_was_typed() -> None:
+    paste = "\n".join(f"10:00:01 lamp {number} is dark" for number in range(2_000))
+    record = format_record(turn(prompt=f"{paste}\n\nWhy is it dark?"))
+    assert "[the user]\nWhy is it dark?" in record
+    assert len(record) < 8_000
+
+
 def test_a_huge_turn_fits_and_keeps_its_words() -> None:
     speech = [use(n, "Statement", text=f"Statement {n} stands. " + "w" * 100) for n in range(40)]
     tools = [use(100 + n, tool_name="Bash", tool_input={"command": f"run {n} " + "x" * 5000},

@@ -10,9 +10,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Literal
 
+from claude_mem.language.pasted_document import last_paragraph, pasted_document
 from claude_mem.language.printed_lines import printed_lines
 
 PartKind = Literal["typed", "pasted", "notice"]
@@ -43,6 +43,11 @@ class Prompt:
         if all(part.kind != "notice" for part in self.parts):
             return "".join(part.text for part in self.parts)
         return self._text("typed", "pasted")
+
+    @property
+    def is_confirmed_plan(self) -> bool:
+        """The plan of an agent, which a client sends after the user has confirmed it."""
+        return bool(self.parts) and self.parts[0].text.lstrip().startswith(_PLAN_OF_CLIENT)
 
     @property
     def pasted(self) -> str:
@@ -83,14 +88,20 @@ _Role = Literal["client", "context", "aside"]
 
 # Messages that begin a prompt and are all of it.
 _WHOLE_MESSAGE = re.compile(
-    r"This session is being continued from a previous conversation"
-    r"|Another Claude session sent a message"
+    r"Another Claude session sent a message"
     r"|Base directory for this skill: "
     r"|\[Scheduled task\]|# Autonomous loop (?:check|tick)"
     r"|The following is the Codex agent history (?:whose|added)"
     r"|You are Claude, an AI assistant designed to help with GitHub issues and pull requests"
     r"|(?:Full transcript available at|Read the output file to retrieve the result): \S+\s*\Z"
     r"|Tool loaded\.\s*\Z"
+)
+_CONTINUED = "This session is being continued from a previous conversation"
+# The last sentences of the summary; what follows them is typed.
+_END_OF_SUMMARY = re.compile(
+    r"ontinue (?:the conversation )?from where (?:we|it) left (?:it )?off without asking the user"
+    r" any further questions\.(?: Continue with the last task that you were asked to work on\."
+    r"| Resume directly[^\n]{0,200}? Pick up the last task as if the break never happened\.)?"
 )
 _HOOK_FEEDBACK = re.compile(
     r"(?:[a-z]+ )?(?:Subagent)?(?:Stop|PreToolUse|PostToolUse|UserPromptSubmit|SessionStart"
@@ -116,7 +127,6 @@ _CODEX_REQUEST = re.compile(r"^## My request for Codex:[^\S\n]*\n?", re.MULTILIN
 _CODEX_CONTEXT = re.compile(r"# Context from my IDE setup|## Code review guidelines")
 _CODEX_ATTACHED = re.compile(r"# [A-Z][\w ]{2,60}:\s")
 
-_LEAD = re.compile(r"[^\n#]{1,200}:[^\S\n]*\n\s*")
 # So a client sends a plan that the user confirmed.
 _PLAN_OF_CLIENT = "Implement the following plan:\n\n"
 _PLAN_TAIL = re.compile(
@@ -137,7 +147,6 @@ _OF_CLIENT = re.compile(
     r"|(?P<typed>command-name|command-args|user_query|userRequest)"
     r"|(?P<typed_aside>bash-input|user-memory-input)",
 )
-_CHILD = re.compile(r"\s{0,20}\n\s{0,20}<[a-z-]{1,40}>")
 _NEEDS_ATTRIBUTES = frozenset(("channel", "permissions"))
 _QUERIES = frozenset(("user_query", "userRequest"))
 _QUOTING = frozenset("`'\"“‘(«[*_")
@@ -153,9 +162,6 @@ _ATTACHED = re.compile(
     r"The user (?:has )?(?:attached|selected|opened) [^\n]{1,300}:[^\S\n]*$", re.M
 )
 _FENCES = ("```", "~~~")
-_HEADING = re.compile(r"^##? \S", re.MULTILINE)
-LONGEST_AFTERWARD = 300  # characters
-MIN_DOCUMENT = 600  # characters; a shorter text with headings may be typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +192,12 @@ class _Parser:
             self._add(len(text), "notice", "context")
         elif _HOOK_FEEDBACK.match(text, begin):
             self._add(len(text), "notice", "aside")
+        elif text.startswith(_CONTINUED, begin):
+            ends = [match.end() for match in _END_OF_SUMMARY.finditer(text, begin)]
+            self._add(ends[-1] if ends else len(text), "notice", "client")
+            if ends and ends[-1] < stop:
+                _Body(self, ends[-1], stop).read()
+            self._add(len(text), self.parts[-1][1])
         elif _WHOLE_MESSAGE.match(text, begin):
             self._add(len(text), "notice", "client")
         else:
@@ -214,12 +226,9 @@ class _Parser:
             self._add_own(tail.start() if tail else len(text), "pasted")
             self._add(len(text), "notice", "context")
             return len(text)
-        lead = _LEAD.match(text, begin)
-        document = lead.end() if lead else begin
-        if _is_document(text, document):
-            end = _last_paragraph(text, document, len(text))
-            self._add_own(document, "typed")
-            self._add_own(end, "pasted")
+        if pasted := pasted_document(text, begin):
+            self._add_own(pasted[0], "typed")
+            self._add_own(pasted[1], "pasted")
             self._add_own(len(text), "typed")
             return len(text)
         return begin
@@ -400,7 +409,7 @@ class _Body:
             return inline + 3
         closing = _closing_fence(mark[0], run - begin).search(self.text, line_end, self.stop)
         if closing is None:
-            return _last_paragraph(self.text, line_end, self.stop)
+            return last_paragraph(self.text, line_end, self.stop)
         return closing.end()
 
     # Lines
@@ -467,17 +476,16 @@ class _Body:
         start = self.lines[0][0]
         is_outside = self.is_query and start >= self.query_end
         is_aside = start < self.aside_end
-        for (begin, end), printed_from in zip(self.lines, printed_lines(texts), strict=True):
+        for (begin, end), (first, last) in zip(self.lines, printed_lines(texts), strict=True):
             self._add_blank(begin)
             if is_outside:
                 self.parser._add(end, "notice", "context")
             elif is_aside:
                 self.parser._add(end, "typed")
-            elif printed_from is None:
-                self._add_typed(begin, end)
             else:
-                self._add_typed(begin, begin + printed_from)
-                self.parser._add_own(end, "pasted")
+                self._add_typed(begin, begin + first)
+                self.parser._add_own(begin + last, "pasted")
+                self._add_typed(begin + last, end)
         self.lines = []
 
     def _add_typed(self, begin: int, end: int) -> None:
@@ -509,7 +517,7 @@ def _elements(text: str, begin: int, end: int) -> Iterator[_Element]:
             if number < len(places):
                 found.append(_element(tag, closed[name][number]))
             elif tag.start() == begin and _is_cut_message(text, tag):
-                found.append(_Element(tag.start(), tag.end(), end, end, name, True, "client"))
+                found.append(_Element(tag.start(), tag.end(), end, end, name, True, _role(tag)))
     return iter(sorted(found, key=lambda element: element.start))
 
 
@@ -528,8 +536,9 @@ def _role(tag: re.Match[str]) -> str | None:
 
 
 def _is_cut_message(text: str, tag: re.Match[str]) -> bool:
-    """Whether it begins a message of the client that has lost its end."""
-    return _role(tag) == "client" and _CHILD.match(text, tag.end()) is not None
+    """Whether it begins what a client wrote and has lost its end; users type words behind it."""
+    behind = text[tag.end() : tag.end() + 1]
+    return _role(tag) in ("client", "context") and (behind == "\n" or behind.isalnum())
 
 
 def _is_markup(text: str, element: _Element, line_end: int) -> bool:
@@ -537,25 +546,6 @@ def _is_markup(text: str, element: _Element, line_end: int) -> bool:
     if text[element.end : line_end].strip():
         return False
     return element.has_attributes or "<" in text[element.open_end : element.close_start]
-
-
-def _is_document(text: str, begin: int) -> bool:
-    """A text of chapters, which begins with a heading."""
-    if not text.startswith("#", begin) or len(text) - begin <= MIN_DOCUMENT:
-        return False
-    return len(list(islice(_HEADING.finditer(text, begin), 2))) == 2
-
-
-def _last_paragraph(text: str, begin: int, end: int) -> int:
-    """Where a short paragraph without markup begins that stands apart at the end; else the end."""
-    stop = begin + len(text[begin:end].rstrip())
-    gap = text.rfind("\n\n", begin, stop)
-    if gap < 0:
-        return end
-    start = gap + 2
-    first = text[start]
-    is_plain = stop - start <= LONGEST_AFTERWARD and (first.isalpha() or first == "@")
-    return start if is_plain else end
 
 
 def _is_blank(text: str, start: int, end: int) -> bool:

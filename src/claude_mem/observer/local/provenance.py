@@ -1,7 +1,8 @@
 """Which words of a turn's memories come from outside: tool output, web pages, files, reports.
 
-What the agent repeats from there counts as outside, too; what the user typed or the agent wrote for
-its tools does not, unless it had read it before or replaced it. Names of files are outside: whoever
+So are the words that the user pasted and did not type. What the agent repeats from there counts as
+outside, too; what the user typed or the agent wrote for its tools does not, unless it had read it
+before or replaced it. Names of files are outside: whoever
 made a repository chose them.
 """
 
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from claude_mem.language.prompt import parse_prompt
 from claude_mem.types import TOOL_FAILURE, Distillate, Json, Summary, Turn, TurnEvent
 from claude_mem.word_runs import (
     Checksums,
@@ -99,8 +101,11 @@ class _OutsideText:
     def of(cls, turn: Turn, sequences: dict[Run, None]) -> "_OutsideText":
         """In the order of events: what the agent wrote after it had read it is not its own."""
         finder = RunFinder(sequences)
-        own = set(finder.find(turn.prompt or ""))
-        outside = set(finder.find_in(_limited(_names(turn))))
+        prompt = parse_prompt(turn.prompt or "")
+        own = set(finder.find(prompt.own if prompt.is_confirmed_plan else prompt.typed))
+        not_typed = (part.text for part in prompt.parts if part.kind != "typed")
+        outside = set(finder.find_in(_limited(not_typed))) - own
+        outside |= set(finder.find_in(_limited(_names(turn))))
         outside |= Checksums(turn.unstored_words).find(sequences) - own
         remaining = MAX_CHARS
         for event in turn.events:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from claude_mem.language.prompt import PartKind, parse_prompt
 from claude_mem.observer.local.proposed_facts import propose_facts
 from claude_mem.observer.local.user_rules import proposed_rules
 from claude_mem.text import shorten_middle
@@ -33,7 +34,7 @@ from claude_mem.types import (
     Verbosity,
 )
 
-PROMPT_VERSION = "6"
+PROMPT_VERSION = "7"
 
 MAX_RECORD_CHARS = 48_000  # about 12,000 tokens
 MAX_PROMPT_CHARS, MAX_STATEMENT_CHARS = 6_000, 6_000
@@ -260,6 +261,9 @@ _SHARES: tuple[tuple[float, float, float], ...] = (
     (0.0, 0.0, 0.5), (0.0, 0.0, 0.25), (0.0, 0.0, 0.0),
 )  # fmt: skip
 
+_PROMPT_SPEAKERS: dict[PartKind, str] = {
+    "typed": "the user", "pasted": "pasted by the user", "notice": "added by the client",
+}  # fmt: skip
 _SPEAKERS = {
     "Statement": "the agent",
     "UserPromptSubmit": "the client: a background task reports",
@@ -288,8 +292,7 @@ def format_record(
 
 
 def _record_parts(turn: Turn, shares: dict[Limits, float], important: float) -> Iterable[str]:
-    if turn.prompt:
-        yield "[the user]\n" + escape_fence(shorten_text(turn.prompt, MAX_PROMPT_CHARS))
+    yield from _prompt_parts(turn.prompt or "")
     texts: set[str] = set()
     for event in turn.events:
         if event.tool_name:
@@ -298,6 +301,18 @@ def _record_parts(turn: Turn, shares: dict[Limits, float], important: float) -> 
             texts.add(event.text)
             text = escape_fence(shorten_text(event.text, MAX_STATEMENT_CHARS))
             yield f"[{_SPEAKERS.get(event.kind, event.kind)}]\n{text}"
+
+
+def _prompt_parts(prompt: str) -> Iterator[str]:
+    """What the user typed stays longest; what they pasted shares the rest of the length."""
+    parts = parse_prompt(prompt).parts
+    typed = sum(len(part.text) for part in parts if part.kind == "typed")
+    others = sum(part.kind != "typed" for part in parts)
+    rest = max(MIN_TOOL_CHARS, (MAX_PROMPT_CHARS - typed) // max(others, 1))
+    for part in parts:
+        limit = MAX_PROMPT_CHARS if part.kind == "typed" else rest
+        if text := part.text.strip():
+            yield f"[{_PROMPT_SPEAKERS[part.kind]}]\n{escape_fence(shorten_text(text, limit))}"
 
 
 def limits_of(event: TurnEvent) -> Limits:
