@@ -396,6 +396,13 @@ def test_words_behind_the_summary_of_a_continued_session_are_typed(end: str) -> 
     assert parse_prompt(f"{SUMMARY}{end}").sender == "client"
 
 
+def test_arguments_of_a_skill_are_typed() -> None:
+    skill = "Base directory for this skill: /srv/skills/lamp\n\n# Lamp\nLight it."
+    parsed = parse_prompt(f"{skill}\n\nARGUMENTS: only the second one, on feat/lamp")
+    assert (parsed.typed, parsed.sender) == ("only the second one, on feat/lamp", "user")
+    assert parse_prompt(skill).sender == "client"
+
+
 # All of it
 
 PIECES = (

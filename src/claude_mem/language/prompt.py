@@ -89,20 +89,22 @@ _Role = Literal["client", "context", "aside"]
 # Messages that begin a prompt and are all of it.
 _WHOLE_MESSAGE = re.compile(
     r"Another Claude session sent a message"
-    r"|Base directory for this skill: "
     r"|\[Scheduled task\]|# Autonomous loop (?:check|tick)"
     r"|The following is the Codex agent history (?:whose|added)"
     r"|You are Claude, an AI assistant designed to help with GitHub issues and pull requests"
     r"|(?:Full transcript available at|Read the output file to retrieve the result): \S+\s*\Z"
     r"|Tool loaded\.\s*\Z"
 )
-_CONTINUED = "This session is being continued from a previous conversation"
-# The last sentences of the summary; what follows them is typed.
+# Messages behind whose last words the user may have typed something.
 _END_OF_SUMMARY = re.compile(
     r"ontinue (?:the conversation )?from where (?:we|it) left (?:it )?off without asking the user"
     r" any further questions\.(?: Continue with the last task that you were asked to work on\."
     r"| Resume directly[^\n]{0,200}? Pick up the last task as if the break never happened\.)?"
 )
+_WITH_REQUEST = {
+    "This session is being continued from a previous conversation": _END_OF_SUMMARY,
+    "Base directory for this skill: ": re.compile(r"^ARGUMENTS: ", re.MULTILINE),
+}
 _HOOK_FEEDBACK = re.compile(
     r"(?:[a-z]+ )?(?:Subagent)?(?:Stop|PreToolUse|PostToolUse|UserPromptSubmit|SessionStart"
     r"|TaskCompleted|TeammateIdle)(?::[\w.*|-]{1,80})? hook"
@@ -175,6 +177,12 @@ class _Element:
     role: str | None  # as `_OF_CLIENT` names it
 
 
+def _last_words(text: str, begin: int) -> re.Pattern[str] | None:
+    return next(
+        (end for start, end in _WITH_REQUEST.items() if text.startswith(start, begin)), None
+    )
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
@@ -192,8 +200,8 @@ class _Parser:
             self._add(len(text), "notice", "context")
         elif _HOOK_FEEDBACK.match(text, begin):
             self._add(len(text), "notice", "aside")
-        elif text.startswith(_CONTINUED, begin):
-            ends = [match.end() for match in _END_OF_SUMMARY.finditer(text, begin)]
+        elif last_words := _last_words(text, begin):
+            ends = [match.end() for match in last_words.finditer(text, begin)]
             self._add(ends[-1] if ends else len(text), "notice", "client")
             if ends and ends[-1] < stop:
                 _Body(self, ends[-1], stop).read()
