@@ -11,17 +11,20 @@ from typing import Any
 
 import pytest
 
-from claude_mem.agents import INSTALLABLE, Agent
+from claude_mem.agents import installable_agents
+from claude_mem.agents.agent import Agent
 from claude_mem.config import Layout
 from claude_mem.errors import SettingsError
 from claude_mem.install import changed_files, jsonc, other_agents
+from claude_mem.install.agent_files import agent_files
 from claude_mem.install.launcher import write_launcher
-from claude_mem.install.other_agent_files import AgentFile, agent_files
 from claude_mem.install.other_agents import Attachment
+from claude_mem.install.settings_files import SettingsFile
 from claude_mem.install.toml_table import TomlTable
 from tests.conftest import Home, temporary_home
 from tests.rights import drop_file_privileges
 
+INSTALLABLE = installable_agents()
 NAMES = [agent.name for agent in INSTALLABLE]
 OTHER = {"hooks": [{"type": "command", "command": "notify-send done"}]}
 JSON_TEXTS = {
@@ -65,7 +68,7 @@ def attachment(
     return Attachment(agent, scope, layout, environ, Path(environ["HOME"]) / "project")
 
 
-def texts_for(file: AgentFile) -> dict[str, str]:
+def texts_for(file: SettingsFile) -> dict[str, str]:
     if file.content is not None:
         return {}
     return TOML_TEXTS if file.table is not None else JSON_TEXTS
@@ -125,7 +128,7 @@ def test_files_that_were_not_there_are_gone_again(
     assert changed_files.read_records(layout) == []
 
 
-def values(file: AgentFile, text: str) -> Any:
+def values(file: SettingsFile, text: str) -> Any:
     if file.table is not None:
         return tomllib.loads(text)
     value = jsonc.parse(text if text.strip() else "{}").value

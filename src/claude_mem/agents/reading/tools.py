@@ -3,19 +3,12 @@
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from claude_mem.intake.normalisers.patches import FilePatch, parse_patch
-from claude_mem.intake.normalisers.payloads import (
-    TOOL,
-    TOOL_FAILURE,
-    Normalised,
-    Payload,
-    compact,
-    first,
-    mapping,
-    text,
-)
-from claude_mem.types import Json
+from claude_mem.agents.agent import Normalised, Payload
+from claude_mem.agents.reading.patches import FilePatch, parse_patch
+from claude_mem.agents.reading.payloads import compact, first, mapping, text
+from claude_mem.types import TOOL, TOOL_FAILURE, Json
 
 _NAMES = {
     "Bash": (
@@ -57,43 +50,47 @@ def exit_code(output: str) -> int:
     return codes[-1] if codes else 0
 
 
-def tool_events(
-    common: Payload,
-    name: str,
-    arguments: Json,
-    output: str,
-    *,
-    error: str = "",
-    code: int | None = None,
-    call_id: str = "",
-    reports_outcome: bool = True,
-) -> list[Normalised]:
-    """The events of one call; of a patch, one for each file. Of agents that report no exit codes,
-    nothing is concluded from a command without an error."""
-    if is_patch_tool(name) and not error:
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that is over, as its client reports it."""
+
+    name: str
+    arguments: Json
+    output: str
+    id: str
+    error: str = ""
+    code: int | None = None  # of a command; None: its client may have written it into the output
+    # Of a client that reports no exit codes, nothing is concluded from a command without an error.
+    reports_outcome: bool = True
+
+
+def tool_events(common: Payload, call: ToolCall) -> list[Normalised]:
+    """The events of one call; of a patch, one for each file."""
+    if is_patch_tool(call.name) and not call.error:
+        arguments = call.arguments
         patch = arguments if isinstance(arguments, str) else _patch_text(mapping(arguments))
         files = parse_patch(patch, text(common, "cwd"))
         if files:
             return [
                 Normalised(
-                    TOOL, {**common, **_file_edit(file), "tool_use_id": _nth(call_id, number)}
+                    TOOL, {**common, **_file_edit(file), "tool_use_id": _nth(call.id, number)}
                 )
                 for number, file in enumerate(files)
             ]
-    canonical = tool_name(name)
+    name, error, output = tool_name(call.name), call.error, call.output
     tool: Payload = {
         **common,
-        "tool_name": canonical,
-        "tool_input": tool_input(canonical, arguments),
-        "tool_use_id": call_id,
+        "tool_name": name,
+        "tool_input": tool_input(name, call.arguments),
+        "tool_use_id": call.id,
     }
-    code = exit_code(output) if code is None and canonical == "Bash" else code
+    code = exit_code(output) if call.code is None and name == "Bash" else call.code
     if not error and code:
         error = f"Exit code {code}\n{_EXIT.sub('', output)}".rstrip()
     if error:
         return [Normalised(TOOL_FAILURE, {**tool, "error": error})]
-    response = _response(canonical, tool, output)
-    if canonical == "Bash" and not reports_outcome:
+    response = _response(name, tool, output)
+    if name == "Bash" and not call.reports_outcome:
         response = {**mapping(response), "outcome": "unknown"}
     return [Normalised(TOOL, {**tool, "tool_response": response})]
 

@@ -1,22 +1,16 @@
-"""What the normalisers share: reading fields under several names, ids, and times."""
+"""Payloads and lines of transcripts: reading fields under several names, ids, and times."""
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from claude_mem.intake.event_reader import milliseconds
+from claude_mem.agents.agent import Normalised, Payload
+from claude_mem.timestamps import milliseconds
 from claude_mem.types import Json
 
-Payload = dict[str, Json]
 
-PROMPT, TOOL, TOOL_FAILURE, STOP = "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop"
-
-
-@dataclass(frozen=True, slots=True)
-class Normalised:
-    kind: str
-    payload: Payload
+def event(kind: str, common: Payload, **fields: Json) -> list[Normalised]:
+    return [Normalised(kind, {**common, **fields})]
 
 
 def first(payload: Mapping[str, Json], *names: str) -> Json:
@@ -68,3 +62,12 @@ def plain_text(value: Json) -> str:
         inner = first(value, "text", "output", "content", "llmContent", "stdout")
         return plain_text(inner) if inner is not None else json.dumps(value, ensure_ascii=False)
     return "" if value is None else json.dumps(value)
+
+
+def parts_of(value: Json) -> list[Payload]:
+    """The objects of a list."""
+    return [mapping(part) for part in value] if isinstance(value, list) else []
+
+
+def line_time(line: Payload) -> int | None:
+    return milliseconds(line.get("timestamp"))

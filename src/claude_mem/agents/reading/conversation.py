@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from claude_mem.agents.agent import Payload, TranscriptEvent
+from claude_mem.agents.reading.tools import ToolCall, tool_events
 from claude_mem.hook.private_text import MARK
-from claude_mem.intake.normalisers.tools import tool_events
-from claude_mem.intake.transcripts.transcript import Payload, TranscriptEvent
 from claude_mem.types import STATEMENT, Json
 
 
@@ -42,26 +42,11 @@ class Conversation:
             fields: Payload = {"hook_event_name": STATEMENT, "uuid": uuid, "statement": text}
             yield TranscriptEvent(STATEMENT, {**common, **fields}, self.at_ms)
 
-    def tool(
-        self,
-        name: str,
-        arguments: Json,
-        output: str,
-        at_ms: int | None,
-        *,
-        call_id: str,
-        error: str = "",
-        code: int | None = None,
-        reports_outcome: bool = True,
-    ) -> Iterator[TranscriptEvent]:
+    def tool(self, call: ToolCall, at_ms: int | None) -> Iterator[TranscriptEvent]:
         self.at_ms = at_ms or self.at_ms
         if self.prompt_id is None:
             return
-        common = self._common("PostToolUse")
-        for event in tool_events(
-            common, name, arguments, output, error=error, code=code, call_id=call_id,
-            reports_outcome=reports_outcome,
-        ):  # fmt: skip
+        for event in tool_events(self._common("PostToolUse"), call):
             payload = {**event.payload, "hook_event_name": event.kind}
             yield TranscriptEvent(event.kind, payload, self.at_ms)
 

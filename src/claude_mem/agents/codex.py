@@ -1,0 +1,183 @@
+"""Codex: Claude Code's event names and fields, with `turn_id` and its own tools.
+
+Its payloads do not say whether a command failed; edits are patches.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from claude_mem.agents.agent import (
+    Agent,
+    AgentEvent,
+    ConfigFile,
+    Lines,
+    Normalised,
+    Ours,
+    Payload,
+    TomlEntry,
+    TranscriptEvent,
+    Transcripts,
+)
+from claude_mem.agents.attaching import SERVER, command_hooks, events
+from claude_mem.agents.reading.conversation import Conversation
+from claude_mem.agents.reading.payloads import (
+    event,
+    line_time,
+    mapping,
+    plain_text,
+    text,
+    texts_of,
+)
+from claude_mem.agents.reading.tools import ToolCall, tool_events
+from claude_mem.hook.other_agents import NESTED, Output
+from claude_mem.hook.private_text import MARK
+from claude_mem.types import TOOL, Json
+
+_TOOL_FIELDS = ("tool_name", "tool_input", "tool_response", "tool_use_id")
+_DROPPED = ("turn_id", "model", "permission_mode", *_TOOL_FIELDS)
+
+
+def normalise(kind: str, payload: Payload) -> list[Normalised]:
+    common = {name: value for name, value in payload.items() if name not in _DROPPED}
+    if turn_id := text(payload, "turn_id"):
+        common["prompt_id"] = turn_id
+    if kind != TOOL:
+        return event(kind, common)
+    name, response = text(payload, "tool_name"), payload.get("tool_response")
+    output = plain_text(response)
+    call = ToolCall(
+        name,
+        payload.get("tool_input"),
+        output,
+        text(payload, "tool_use_id"),
+        error=output if mapping(response).get("isError") else "",
+        code=0 if name == "Bash" else None,
+    )
+    return tool_events(common, call)
+
+
+def _is_transcript(line: Payload) -> bool:
+    return line.get("type") == "session_meta" and isinstance(line.get("payload"), dict)
+
+
+def read_transcript(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
+    meta = mapping(lines[0].get("payload"))
+    chat = Conversation(text(meta, "session_id", "id"), text(meta, "cwd"), path)
+    yield from chat.start(line_time(lines[0]))
+    # Some versions write only plans as items.
+    has_items = any(_item_of(line).get("type") == "UserMessage" for line in lines)
+    turn = ""
+    for line in lines:
+        payload, at_ms = mapping(line.get("payload")), line_time(line)
+        turn = text(payload, "turn_id") or turn
+        if has_items:
+            item = _item_of(line) | {MARK: line.get(MARK)}
+            yield from _read_item(chat, item, turn, at_ms)
+        elif payload.get("type") == "user_message":
+            yield from chat.prompt(turn or f"{chat.session_id}:{at_ms}",
+                                   text(payload, "message"), at_ms,
+                                   had_private=line.get(MARK))  # fmt: skip
+        elif payload.get("type") == "agent_message":
+            yield from chat.say(text(payload, "message"), at_ms, f"{at_ms}")
+        else:
+            yield from _read_item(chat, _item_of_end(payload), turn, at_ms)
+    yield from chat.end()
+
+
+def _item_of(line: Payload) -> Payload:
+    payload = mapping(line.get("payload"))
+    return mapping(payload.get("item")) if payload.get("type") == "item_completed" else {}
+
+
+def _item_of_end(payload: Payload) -> Payload:
+    """The item of a tool call, of which versions without items wrote the end."""
+    kind, call_id = payload.get("type"), payload.get("call_id")
+    if kind == "exec_command_end":
+        return {**payload, "type": "CommandExecution", "id": call_id}
+    if kind == "patch_apply_end" and payload.get("success"):
+        return {"type": "FileChange", "id": call_id, "changes": payload.get("changes")}
+    if kind == "mcp_tool_call_end":
+        result = mapping(payload.get("result"))
+        content = mapping(result.get("Ok")).get("content", result.get("Err"))
+        call = mapping(payload.get("invocation"))
+        return {**call, "type": "McpToolCall", "id": call_id, "result": content}
+    return {}
+
+
+def _read_item(
+    chat: Conversation, item: Payload, turn: str, at_ms: int | None
+) -> Iterator[TranscriptEvent]:
+    kind, call_id = item.get("type"), text(item, "id")
+    if kind == "UserMessage":
+        typed = texts_of(item.get("content"))
+        yield from chat.prompt(turn, typed, at_ms, had_private=item.get(MARK))
+    elif kind == "AgentMessage":
+        yield from chat.say(plain_text(item.get("content")), at_ms, call_id)
+    elif kind == "CommandExecution":
+        code = item.get("exit_code")
+        command: Json = {"command": _shell(item.get("command"))}
+        call = ToolCall("Bash", command, text(item, "aggregated_output"), call_id,
+                        code=code if isinstance(code, int) else 0)  # fmt: skip
+        yield from chat.tool(call, at_ms)
+    elif kind == "FileChange":
+        for number, (file, change) in enumerate(mapping(item.get("changes")).items()):
+            nth = f"{call_id}:{number}" if number else call_id
+            yield from chat.tool(_edit(file, mapping(change), nth), at_ms)
+    elif kind == "McpToolCall":
+        name = f"mcp__{text(item, 'server')}__{text(item, 'tool')}"
+        result = plain_text(item.get("result"))
+        yield from chat.tool(ToolCall(name, item.get("arguments"), result, call_id), at_ms)
+
+
+def _edit(file: str, change: Payload, call_id: str) -> ToolCall:
+    if change.get("type") == "add":
+        content: Json = {"file_path": file, "content": change.get("content")}
+        return ToolCall("Write", content, "", call_id)
+    diff = text(change, "unified_diff").splitlines()
+    old = "\n".join(line[1:] for line in diff if line[:1] == "-" and line[:3] != "---")
+    new = "\n".join(line[1:] for line in diff if line[:1] == "+" and line[:3] != "+++")
+    arguments: Json = {"file_path": file, "old_string": old, "new_string": new}
+    return ToolCall("Edit", arguments, "", call_id)
+
+
+def _shell(command: Json) -> Json:
+    words = command if isinstance(command, list) else [command]
+    return words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else command
+
+
+def _server(launcher: Path) -> Ours:
+    return TomlEntry("mcp_servers", SERVER, launcher)
+
+
+AGENT = Agent(
+    name="codex",
+    title="Codex",
+    programs=("codex",),
+    home=".codex",
+    home_variable="CODEX_HOME",
+    events=events(
+        "SessionStart UserPromptSubmit PostToolUse SubagentStop PreCompact PostCompact Stop",
+        AgentEvent("SessionEnd", "SessionEnd", 3),  # Codex allows no more
+    ),
+    context=("SessionStart", "UserPromptSubmit"),
+    normalise=normalise,
+    # It gives the agent only the beginning of a longer context.
+    output=Output(NESTED, shows_messages=True, max_bytes=10_000),
+    hooks=ConfigFile("hooks.json", ".codex/hooks.json"),
+    hooks_of=command_hooks(),
+    mcp=ConfigFile("config.toml", ".codex/config.toml"),
+    server_of=_server,
+    transcripts=Transcripts("sessions/*/*/*/rollout-*.jsonl", _is_transcript, read_transcript),
+    tested="real client",
+    shell=("CODEX_THREAD_ID", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED"),
+    advice=(
+        "Codex asks you to review new hooks: start codex and accept them. Until then it skips them"
+        " without a message."
+    ),
+    notes=(
+        "Codex runs new or changed hooks only after you have reviewed them: start codex and"
+        " accept them there. Until then it skips them without a message.",
+        "Its hooks do not report whether a command failed: the worker reads that from the"
+        " transcript at the end of the turn.",
+    ),
+)

@@ -1,0 +1,158 @@
+"""Copilot CLI: camelCase fields, or snake_case where it runs a hook of Claude Code's settings.
+
+Both spellings of an event give the same payload, so that it is stored once. There are no ids of
+tool calls and no last message, which is read from the transcript.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from claude_mem.agents.agent import (
+    Agent,
+    ConfigFile,
+    Lines,
+    Normalised,
+    Ours,
+    Payload,
+    TranscriptEvent,
+    Transcripts,
+)
+from claude_mem.agents.attaching import SERVER, command_line, events, member
+from claude_mem.agents.reading.conversation import Conversation
+from claude_mem.agents.reading.payloads import (
+    compact,
+    event,
+    first,
+    line_time,
+    made_up_id,
+    mapping,
+    plain_text,
+    text,
+    time_of,
+)
+from claude_mem.agents.reading.tools import ToolCall, exit_code, tool_events, tool_name
+from claude_mem.hook.other_agents import FLAT, Output
+from claude_mem.hook.private_text import MARK
+from claude_mem.types import PROMPT, TOOL, TOOL_FAILURE
+
+_SOURCES = {"new": "startup"}
+
+
+def normalise(kind: str, payload: Payload) -> list[Normalised]:
+    session_id, source = first(payload, "sessionId", "session_id"), text(payload, "source")
+    common = compact(
+        session_id=session_id,
+        cwd=payload.get("cwd"),
+        timestamp=time_of(payload),
+        transcript_path=first(payload, "transcriptPath", "transcript_path"),
+        source=_SOURCES.get(source, source),
+        reason=payload.get("reason"),
+    )
+    if kind == PROMPT:
+        return event(kind, common, prompt=text(payload, "prompt"))
+    if kind not in (TOOL, TOOL_FAILURE):
+        return event(kind, common)
+    name = tool_name(text(payload, "toolName", "tool_name"))
+    arguments = first(payload, "toolArgs", "tool_input", "toolInput")
+    result = mapping(first(payload, "toolResult", "tool_result"))
+    output = text(result, "textResultForLlm", "text_result_for_llm")
+    has_failed = text(result, "resultType", "result_type") in ("failure", "error")
+    error = plain_text(payload.get("error")) or (output if has_failed else "")
+    if kind == TOOL_FAILURE:
+        error = error or output or "failed"
+    call = ToolCall(
+        name,
+        arguments,
+        _without_mark(output),
+        made_up_id(session_id, name, arguments, time_of(payload)),
+        error=error,
+        code=exit_code(output) if name == "Bash" else 0,
+    )
+    return tool_events(common, call)
+
+
+def _without_mark(output: str) -> str:
+    """The output of a command without the line that the client adds."""
+    return "\n".join(line for line in output.splitlines() if not line.startswith("<shellId: "))
+
+
+def _is_transcript(line: Payload) -> bool:
+    return line.get("type") == "session.start" and isinstance(line.get("data"), dict)
+
+
+def read_transcript(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
+    data = mapping(lines[0].get("data"))
+    cwd = text(mapping(data.get("context")), "cwd")
+    chat = Conversation(text(data, "sessionId"), cwd, path)
+    yield from chat.start(line_time(lines[0]))
+    calls: dict[str, Payload] = {}
+    for line in lines:
+        data, at_ms, kind = mapping(line.get("data")), line_time(line), line.get("type")
+        if kind == "user.message":
+            yield from chat.prompt(text(data, "messageId"), text(data, "content"), at_ms,
+                                   had_private=line.get(MARK))  # fmt: skip
+        elif kind == "assistant.message":
+            yield from chat.say(text(data, "content"), at_ms, text(data, "messageId"))
+        elif kind == "tool.execution_start":
+            calls[text(data, "toolCallId")] = data
+        elif kind == "tool.execution_complete":
+            begun = calls.pop(text(data, "toolCallId"), None)
+            if begun and mapping(data.get("error")).get("code") != "denied":  # else it never ran
+                yield from chat.tool(_call(begun, data), at_ms)
+    yield from chat.end()
+
+
+def _call(begun: Payload, done: Payload) -> ToolCall:
+    code = mapping(done.get("shellExecution")).get("exitCode")
+    output = text(mapping(done.get("result")), "detailedContent", "content")
+    return ToolCall(
+        text(begun, "toolName"),
+        begun.get("arguments"),
+        _without_mark(output),
+        text(done, "toolCallId"),
+        error=text(mapping(done.get("error")), "message"),
+        code=code if isinstance(code, int) else 0,
+    )
+
+
+def _hooks(agent: Agent, launcher: Path) -> Ours:
+    hooks = {
+        event.name: [
+            {"type": "command", "bash": command_line(agent, event, launcher),
+             "timeoutSec": event.timeout}
+        ]
+        for event in agent.events
+    }  # fmt: skip
+    return json.dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
+
+
+def _server(launcher: Path) -> Ours:
+    return member(
+        ("mcpServers", SERVER),
+        {"type": "local", "command": str(launcher), "args": [], "tools": ["*"]},
+    )
+
+
+AGENT = Agent(
+    name="copilot",
+    title="Copilot CLI",
+    programs=("copilot",),
+    home=".copilot",
+    # Not preToolUse: any exit code but 0 would deny the tool.
+    events=events(
+        "sessionStart=SessionStart userPromptSubmitted=UserPromptSubmit postToolUse=PostToolUse"
+        " postToolUseFailure=PostToolUseFailure agentStop=Stop sessionEnd=SessionEnd"
+    ),
+    context=("SessionStart", "UserPromptSubmit"),
+    normalise=normalise,
+    output=Output(FLAT),
+    hooks=ConfigFile("hooks/claude-mem.json", ".github/hooks/claude-mem.json"),
+    hooks_of=_hooks,
+    mcp=ConfigFile("mcp-config.json"),
+    server_of=_server,
+    transcripts=Transcripts("session-state/*/events.jsonl", _is_transcript, read_transcript),
+    tested="real client",
+    shell=("COPILOT_CLI",),
+    notes=("Hooks of a project run only in a folder that you trust.",),
+)
