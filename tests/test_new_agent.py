@@ -50,14 +50,13 @@ def _call(payload):
 
 
 def read_transcript(lines, path):
-    chat = Conversation(text(lines[0], "lamp"), text(lines[0], "place"), path)
-    yield from chat.start(1_763_100_000_000)
+    chat = Conversation(text(lines[0], "lamp"), text(lines[0], "place"), path, 1_763_100_000_000)
     for number, line in enumerate(lines):
         if "asked" in line:
-            yield from chat.prompt(f"p{number}", line["asked"], None)
+            chat.prompt(f"p{number}", line["asked"], None, line)
         elif "said" in line:
-            yield from chat.say(line["said"], None, f"s{number}")
-    yield from chat.end()
+            chat.say(line["said"], None, f"s{number}")
+    return chat.end()
 
 
 AGENT = Agent(

@@ -74,6 +74,7 @@ class TomlEntry:
 # What a file has of ours: entries, a table, or the text of the whole file.
 Ours = tuple[Entry, ...] | TomlEntry | str
 Lines = list[Payload]
+Events = list[TranscriptEvent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Transcripts:
     pattern: str  # relative to the agent's directory, or to its `data_home`
     # By the first line of a file, or by the one JSON object that it is.
     is_known: Callable[[Payload], bool] = lambda _: False
-    read: Callable[[Lines, Path], Iterator[TranscriptEvent]] | None = None
+    read: Callable[[Lines, Path], Events] | None = None
     # Where it keeps them in a SQLite database: the JSON texts of a session, as `read` takes them.
     read_database: Callable[[sqlite3.Connection], Iterator[list[Payload]]] | None = None
 

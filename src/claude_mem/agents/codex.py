@@ -3,31 +3,23 @@
 Its payloads do not say whether a command failed; edits are patches.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from claude_mem.agents.agent import (
     Agent,
     AgentEvent,
     ConfigFile,
+    Events,
     Lines,
     Normalised,
     Ours,
     Payload,
     TomlEntry,
-    TranscriptEvent,
     Transcripts,
 )
 from claude_mem.agents.attaching import SERVER, command_hooks, events
 from claude_mem.agents.reading.conversation import Conversation
-from claude_mem.agents.reading.payloads import (
-    event,
-    line_time,
-    mapping,
-    plain_text,
-    text,
-    texts_of,
-)
+from claude_mem.agents.reading.payloads import event, line_time, mapping, plain_text, text, texts_of
 from claude_mem.agents.reading.tools import ToolCall, tool_events
 from claude_mem.hook.other_agents import NESTED, Output
 from claude_mem.hook.private_text import MARK
@@ -60,10 +52,11 @@ def _is_transcript(line: Payload) -> bool:
     return line.get("type") == "session_meta" and isinstance(line.get("payload"), dict)
 
 
-def read_transcript(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
+def read_transcript(lines: Lines, path: Path) -> Events:
     meta = mapping(lines[0].get("payload"))
-    chat = Conversation(text(meta, "session_id", "id"), text(meta, "cwd"), path)
-    yield from chat.start(line_time(lines[0]))
+    chat = Conversation(
+        text(meta, "session_id", "id"), text(meta, "cwd"), path, line_time(lines[0])
+    )
     # Some versions write only plans as items.
     has_items = any(_item_of(line).get("type") == "UserMessage" for line in lines)
     turn = ""
@@ -72,16 +65,14 @@ def read_transcript(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
         turn = text(payload, "turn_id") or turn
         if has_items:
             item = _item_of(line) | {MARK: line.get(MARK)}
-            yield from _read_item(chat, item, turn, at_ms)
+            _read_item(chat, item, turn, at_ms)
         elif payload.get("type") == "user_message":
-            yield from chat.prompt(turn or f"{chat.session_id}:{at_ms}",
-                                   text(payload, "message"), at_ms,
-                                   had_private=line.get(MARK))  # fmt: skip
+            chat.prompt(turn or f"{chat.session_id}:{at_ms}", text(payload, "message"), at_ms, line)
         elif payload.get("type") == "agent_message":
-            yield from chat.say(text(payload, "message"), at_ms, f"{at_ms}")
+            chat.say(text(payload, "message"), at_ms, f"{at_ms}")
         else:
-            yield from _read_item(chat, _item_of_end(payload), turn, at_ms)
-    yield from chat.end()
+            _read_item(chat, _item_of_end(payload), turn, at_ms)
+    return chat.end()
 
 
 def _item_of(line: Payload) -> Payload:
@@ -104,29 +95,27 @@ def _item_of_end(payload: Payload) -> Payload:
     return {}
 
 
-def _read_item(
-    chat: Conversation, item: Payload, turn: str, at_ms: int | None
-) -> Iterator[TranscriptEvent]:
+def _read_item(chat: Conversation, item: Payload, turn: str, at_ms: int | None) -> None:
     kind, call_id = item.get("type"), text(item, "id")
     if kind == "UserMessage":
         typed = texts_of(item.get("content"))
-        yield from chat.prompt(turn, typed, at_ms, had_private=item.get(MARK))
+        chat.prompt(turn, typed, at_ms, item)
     elif kind == "AgentMessage":
-        yield from chat.say(plain_text(item.get("content")), at_ms, call_id)
+        chat.say(plain_text(item.get("content")), at_ms, call_id)
     elif kind == "CommandExecution":
         code = item.get("exit_code")
         command: Json = {"command": _shell(item.get("command"))}
         call = ToolCall("Bash", command, text(item, "aggregated_output"), call_id,
                         code=code if isinstance(code, int) else 0)  # fmt: skip
-        yield from chat.tool(call, at_ms)
+        chat.tool(call, at_ms)
     elif kind == "FileChange":
         for number, (file, change) in enumerate(mapping(item.get("changes")).items()):
             nth = f"{call_id}:{number}" if number else call_id
-            yield from chat.tool(_edit(file, mapping(change), nth), at_ms)
+            chat.tool(_edit(file, mapping(change), nth), at_ms)
     elif kind == "McpToolCall":
         name = f"mcp__{text(item, 'server')}__{text(item, 'tool')}"
         result = plain_text(item.get("result"))
-        yield from chat.tool(ToolCall(name, item.get("arguments"), result, call_id), at_ms)
+        chat.tool(ToolCall(name, item.get("arguments"), result, call_id), at_ms)
 
 
 def _edit(file: str, change: Payload, call_id: str) -> ToolCall:

@@ -5,17 +5,16 @@ tool calls and no last message, which is read from the transcript.
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 from claude_mem.agents.agent import (
     Agent,
     ConfigFile,
+    Events,
     Lines,
     Normalised,
     Ours,
     Payload,
-    TranscriptEvent,
     Transcripts,
 )
 from claude_mem.agents.attaching import SERVER, command_line, events, member
@@ -33,7 +32,6 @@ from claude_mem.agents.reading.payloads import (
 )
 from claude_mem.agents.reading.tools import ToolCall, exit_code, tool_events, tool_name
 from claude_mem.hook.other_agents import FLAT, Output
-from claude_mem.hook.private_text import MARK
 from claude_mem.types import PROMPT, TOOL, TOOL_FAILURE
 
 _SOURCES = {"new": "startup"}
@@ -81,26 +79,24 @@ def _is_transcript(line: Payload) -> bool:
     return line.get("type") == "session.start" and isinstance(line.get("data"), dict)
 
 
-def read_transcript(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
+def read_transcript(lines: Lines, path: Path) -> Events:
     data = mapping(lines[0].get("data"))
     cwd = text(mapping(data.get("context")), "cwd")
-    chat = Conversation(text(data, "sessionId"), cwd, path)
-    yield from chat.start(line_time(lines[0]))
+    chat = Conversation(text(data, "sessionId"), cwd, path, line_time(lines[0]))
     calls: dict[str, Payload] = {}
     for line in lines:
         data, at_ms, kind = mapping(line.get("data")), line_time(line), line.get("type")
         if kind == "user.message":
-            yield from chat.prompt(text(data, "messageId"), text(data, "content"), at_ms,
-                                   had_private=line.get(MARK))  # fmt: skip
+            chat.prompt(text(data, "messageId"), text(data, "content"), at_ms, line)
         elif kind == "assistant.message":
-            yield from chat.say(text(data, "content"), at_ms, text(data, "messageId"))
+            chat.say(text(data, "content"), at_ms, text(data, "messageId"))
         elif kind == "tool.execution_start":
             calls[text(data, "toolCallId")] = data
         elif kind == "tool.execution_complete":
             begun = calls.pop(text(data, "toolCallId"), None)
             if begun and mapping(data.get("error")).get("code") != "denied":  # else it never ran
-                yield from chat.tool(_call(begun, data), at_ms)
-    yield from chat.end()
+                chat.tool(_call(begun, data), at_ms)
+    return chat.end()
 
 
 def _call(begun: Payload, done: Payload) -> ToolCall:

@@ -17,11 +17,11 @@ from claude_mem.agents.agent import (
     AgentEvent,
     ConfigFile,
     Entry,
+    Events,
     Lines,
     Normalised,
     Ours,
     Payload,
-    TranscriptEvent,
     Transcripts,
 )
 from claude_mem.agents.attaching import events, hook_entries, mcp_server
@@ -38,7 +38,6 @@ from claude_mem.agents.reading.payloads import (
 from claude_mem.agents.reading.tools import ToolCall, tool_events
 from claude_mem.errors import BadInput
 from claude_mem.hook.other_agents import Output
-from claude_mem.hook.private_text import MARK
 from claude_mem.types import (
     PROMPT,
     SESSION_START,
@@ -90,31 +89,29 @@ def _is_message(line: Payload) -> bool:
     return is_role and "sessionId" not in line and "content" in mapping(line.get("message"))
 
 
-def read_transcript(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
+def read_transcript(lines: Lines, path: Path) -> Events:
     messages = [(line, _parts(line)) for line in lines if _is_message(line)]
     directory = _directory(path, [part for _, parts in messages for part in parts])
-    chat = Conversation(path.stem, directory, path)
-    yield from chat.start(path.stat().st_mtime_ns // 1_000_000)
+    chat = Conversation(path.stem, directory, path, path.stat().st_mtime_ns // 1_000_000)
     prompts = 0
     for number, (line, parts) in enumerate(messages):
         texts = [text(part, "text") for part in parts if part.get("type") == "text"]
         if line.get("role") == "assistant":
-            yield from chat.say("\n".join(texts), None, f"{chat.session_id}:{number}")
-            yield from _tools(chat, parts, number)
+            chat.say("\n".join(texts), None, f"{chat.session_id}:{number}")
+            _tools(chat, parts, number)
         elif parts:
             prompts += 1
             prompt_id = counted_prompt_id(chat.session_id, prompts)
-            yield from chat.prompt(prompt_id, "\n".join(texts), None,
-                                   had_private=line.get(MARK))  # fmt: skip
-    yield from chat.end()
+            chat.prompt(prompt_id, "\n".join(texts), None, line)
+    return chat.end()
 
 
-def _tools(chat: Conversation, parts: list[Payload], number: int) -> Iterator[TranscriptEvent]:
+def _tools(chat: Conversation, parts: list[Payload], number: int) -> None:
     calls = (part for part in parts if part.get("type") == "tool_use")
     for nth, call in enumerate(calls):
         call_id = text(call, "id") or f"{chat.session_id}:{number}:{nth}"
         tool = ToolCall(text(call, "name"), call.get("input"), "", call_id, reports_outcome=False)
-        yield from chat.tool(tool, None)
+        chat.tool(tool, None)
 
 
 def _parts(line: Payload) -> list[Payload]:

@@ -5,16 +5,15 @@ log: rows are repeated with more in them, and the last one counts.
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from claude_mem.agents.agent import (
     Agent,
     ConfigFile,
+    Events,
     Lines,
     Normalised,
     Payload,
-    TranscriptEvent,
     Transcripts,
 )
 from claude_mem.agents.attaching import command_hooks, events, mcp_server
@@ -94,7 +93,7 @@ def _is_transcript(line: Payload) -> bool:
     return "projectHash" in line and isinstance(line.get("sessionId"), str)
 
 
-def read_transcript(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
+def read_transcript(lines: Lines, path: Path) -> Events:
     """Earlier versions wrote one object, with all messages."""
     messages: dict[str, Payload] = {}
     for line in lines:
@@ -104,19 +103,23 @@ def read_transcript(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
                 identity = str(row["id"])
                 had_private = MARK in line or MARK in messages.get(identity, {})
                 messages[identity] = row | {MARK: True} if had_private else row
-    chat = Conversation(text(lines[0], "sessionId"), _directory(messages, path), path)
-    yield from chat.start(milliseconds(lines[0].get("startTime")))
+    chat = Conversation(
+        text(lines[0], "sessionId"),
+        _directory(messages, path),
+        path,
+        milliseconds(lines[0].get("startTime")),
+    )
     for identity, row in messages.items():
         at_ms = line_time(row)
         if row.get("type") == "user":
             typed = _prompt(row.get("content"))
             if typed is not None:
-                yield from chat.prompt(identity, typed, at_ms, had_private=row.get(MARK))
+                chat.prompt(identity, typed, at_ms, row)
         elif row.get("type") == "gemini":
-            yield from chat.say(plain_text(row.get("content")), at_ms, identity)
+            chat.say(plain_text(row.get("content")), at_ms, identity)
             for call in parts_of(row.get("toolCalls")):
-                yield from chat.tool(_call(call), line_time(call) or at_ms)
-    yield from chat.end()
+                chat.tool(_call(call), line_time(call) or at_ms)
+    return chat.end()
 
 
 def _directory(messages: dict[str, Payload], path: Path) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 from claude_mem.agents.agent import (
     Agent,
     ConfigFile,
+    Events,
     Lines,
     Normalised,
     Ours,
     Payload,
-    TranscriptEvent,
     Transcripts,
 )
 from claude_mem.agents.attaching import SERVER, events, member
@@ -76,13 +76,13 @@ def _is_session(session: Payload) -> bool:
     return isinstance(session.get("info"), dict) and isinstance(session.get("messages"), list)
 
 
-def read_session(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
-    (session,) = lines
+def read_session(lines: Lines, path: Path) -> Events:
+    session = lines[0]
     info, rows = mapping(session.get("info")), parts_of(session.get("messages"))
     if not text(info, "id") or not rows:
-        return
-    chat = Conversation(text(info, "id"), text(info, "directory"), path)
-    yield from chat.start(_created(mapping(rows[0].get("info"))))
+        return []
+    begun = _created(mapping(rows[0].get("info")))
+    chat = Conversation(text(info, "id"), text(info, "directory"), path, begun)
     for row in rows:
         message, parts = mapping(row.get("info")), parts_of(row.get("parts"))
         at_ms = _created(message)
@@ -90,18 +90,17 @@ def read_session(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
             typed = [text(p, "text") for p in parts if p.get("type") == "text"
                      and not p.get("synthetic")]  # fmt: skip
             # An export is one object: if some of it was private, any empty prompt may have been.
-            had_private = any(MARK in item for item in (session, row, message, *parts))
-            yield from chat.prompt(text(message, "id"), "\n".join(typed), at_ms,
-                                   had_private=had_private)  # fmt: skip
+            source = next((o for o in (session, row, message, *parts) if MARK in o), message)
+            chat.prompt(text(message, "id"), "\n".join(typed), at_ms, source)
             continue
         for part in parts:
             state = mapping(part.get("state"))
             if part.get("type") == "text":
-                yield from chat.say(text(part, "text"), at_ms, text(part, "id"))
+                chat.say(text(part, "text"), at_ms, text(part, "id"))
             elif part.get("type") == "tool" and state.get("status") in ("completed", "error"):
                 ended = _unix_ms(mapping(state.get("time")).get("end"))
-                yield from chat.tool(_call(part, text(part, "callID")), ended or at_ms)
-    yield from chat.end()
+                chat.tool(_call(part, text(part, "callID")), ended or at_ms)
+    return chat.end()
 
 
 def _created(message: Payload) -> int | None:

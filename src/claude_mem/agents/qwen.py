@@ -3,16 +3,15 @@
 Without a terminal it sends an empty prompt after each tool result, which no user typed.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from claude_mem.agents.agent import (
     Agent,
     ConfigFile,
+    Events,
     Lines,
     Normalised,
     Payload,
-    TranscriptEvent,
     Transcripts,
 )
 from claude_mem.agents.attaching import command_hooks, events, mcp_server
@@ -30,7 +29,6 @@ from claude_mem.agents.reading.payloads import (
 )
 from claude_mem.agents.reading.tools import ToolCall, exit_code, tool_events
 from claude_mem.hook.other_agents import NESTED, Output
-from claude_mem.hook.private_text import MARK
 from claude_mem.types import PROMPT, TOOL, TOOL_FAILURE
 
 _KEPT = (
@@ -66,10 +64,9 @@ def _is_transcript(line: Payload) -> bool:
     return isinstance(mapping(line.get("message")).get("parts"), list) or "systemPayload" in line
 
 
-def read_transcript(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
+def read_transcript(lines: Lines, path: Path) -> Events:
     head = lines[0]
-    chat = Conversation(text(head, "sessionId"), text(head, "cwd"), path)
-    yield from chat.start(line_time(head))
+    chat = Conversation(text(head, "sessionId"), text(head, "cwd"), path, line_time(head))
     calls: dict[str, Payload] = {}
     for number, line in enumerate(lines):
         at_ms, kind, uuid = line_time(line), line.get("type"), text(line, "uuid")
@@ -77,10 +74,9 @@ def read_transcript(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
         if kind == "user" and line.get("provenance", "real_user") == "real_user":
             typed = text(mapping(line.get("systemPayload")), "displayText")
             prompt = typed or _text(parts[:1])
-            yield from chat.prompt(_prompt_id(lines[number:]) or uuid, prompt, at_ms,
-                                   had_private=line.get(MARK))  # fmt: skip
+            chat.prompt(_prompt_id(lines[number:]) or uuid, prompt, at_ms, line)
         elif kind == "assistant":
-            yield from chat.say(_text(parts), at_ms, uuid)
+            chat.say(_text(parts), at_ms, uuid)
             for part in parts:
                 begun = mapping(part.get("functionCall"))
                 calls[text(begun, "id")] = begun
@@ -88,8 +84,8 @@ def read_transcript(lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
             for part in parts:
                 result = mapping(part.get("functionResponse"))
                 if begun := calls.pop(text(result, "id"), {}):
-                    yield from chat.tool(_call(begun, line, result), at_ms)
-    yield from chat.end()
+                    chat.tool(_call(begun, line, result), at_ms)
+    return chat.end()
 
 
 def _text(parts: list[Payload]) -> str:

@@ -12,12 +12,7 @@ from typing import Literal
 
 from claude_mem import __version__
 from claude_mem.agents import is_agent
-from claude_mem.config import (
-    Settings,
-    environment_for_worker,
-    load_usable_settings,
-    move_aside,
-)
+from claude_mem.config import Settings, environment_for_worker, load_usable_settings, move_aside
 from claude_mem.config.pausing import current_pause
 from claude_mem.config.sources import MOVE_ASIDE
 from claude_mem.distribution import lasting_command, own_passing_place, passing_place

@@ -7,12 +7,7 @@ from claude_mem.agents import installable_agents
 from claude_mem.agents.agent import Agent
 from claude_mem.config import Layout
 from claude_mem.errors import SettingsError
-from claude_mem.install.other_agents import (
-    Attachment,
-    attachments,
-    is_present,
-    program_path,
-)
+from claude_mem.install.other_agents import Attachment, attachments, is_present, program_path
 
 
 @dataclass(frozen=True, slots=True)

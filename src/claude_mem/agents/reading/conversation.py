@@ -3,11 +3,10 @@
 A reader of an agent's format calls these methods in order; the events are those of Claude Code.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from claude_mem.agents.agent import Payload, TranscriptEvent
+from claude_mem.agents.agent import Events, Payload, TranscriptEvent
 from claude_mem.agents.reading.tools import ToolCall, tool_events
 from claude_mem.hook.private_text import MARK
 from claude_mem.types import STATEMENT, Json
@@ -18,45 +17,45 @@ class Conversation:
     session_id: str
     cwd: str
     path: Path
-    at_ms: int | None = None  # of the latest event
+    at_ms: int | None  # of the latest event
     prompt_id: str | None = None
     last_text: str = ""
+    _events: list[TranscriptEvent] = field(default_factory=list)
 
-    def start(self, at_ms: int | None) -> Iterator[TranscriptEvent]:
-        self.at_ms = at_ms
-        yield self._event("SessionStart", source="startup")
+    def __post_init__(self) -> None:
+        self._add("SessionStart", source="startup")
 
-    def prompt(
-        self, prompt_id: str, text: str, at_ms: int | None, *, had_private: Json = False
-    ) -> Iterator[TranscriptEvent]:
-        yield from self._end_turn()
+    def prompt(self, prompt_id: str, text: str, at_ms: int | None, source: Payload) -> None:
+        """`source` is the object with the text; it is marked if private text was in it."""
+        self._end_turn()
         self.prompt_id, self.at_ms = prompt_id, at_ms or self.at_ms
-        mark: Payload = {MARK: True} if had_private else {}
-        yield self._event("UserPromptSubmit", prompt=text, **mark)
+        mark: Payload = {MARK: True} if source.get(MARK) else {}
+        self._add("UserPromptSubmit", prompt=text, **mark)
 
-    def say(self, text: str, at_ms: int | None, uuid: str) -> Iterator[TranscriptEvent]:
+    def say(self, text: str, at_ms: int | None, uuid: str) -> None:
         self.at_ms = at_ms or self.at_ms
         if self.prompt_id is not None and text.strip():
             self.last_text = text
             common: Payload = {"session_id": self.session_id, "prompt_id": self.prompt_id}
             fields: Payload = {"hook_event_name": STATEMENT, "uuid": uuid, "statement": text}
-            yield TranscriptEvent(STATEMENT, {**common, **fields}, self.at_ms)
+            self._events.append(TranscriptEvent(STATEMENT, {**common, **fields}, self.at_ms))
 
-    def tool(self, call: ToolCall, at_ms: int | None) -> Iterator[TranscriptEvent]:
+    def tool(self, call: ToolCall, at_ms: int | None) -> None:
         self.at_ms = at_ms or self.at_ms
-        if self.prompt_id is None:
-            return
-        for event in tool_events(self._common("PostToolUse"), call):
-            payload = {**event.payload, "hook_event_name": event.kind}
-            yield TranscriptEvent(event.kind, payload, self.at_ms)
-
-    def end(self) -> Iterator[TranscriptEvent]:
-        yield from self._end_turn()
-        yield self._event("SessionEnd", reason="other")
-
-    def _end_turn(self) -> Iterator[TranscriptEvent]:
         if self.prompt_id is not None:
-            yield self._event("Stop", stop_hook_active=False, last_assistant_message=self.last_text)
+            for event in tool_events(self._common("PostToolUse"), call):
+                payload = {**event.payload, "hook_event_name": event.kind}
+                self._events.append(TranscriptEvent(event.kind, payload, self.at_ms))
+
+    def end(self) -> Events:
+        """All events of the session."""
+        self._end_turn()
+        self._add("SessionEnd", reason="other")
+        return self._events
+
+    def _end_turn(self) -> None:
+        if self.prompt_id is not None:
+            self._add("Stop", stop_hook_active=False, last_assistant_message=self.last_text)
         self.last_text = ""
 
     def _common(self, kind: str) -> Payload:
@@ -68,5 +67,6 @@ class Conversation:
         }
         return common if self.prompt_id is None else {**common, "prompt_id": self.prompt_id}
 
-    def _event(self, kind: str, **fields: Json) -> TranscriptEvent:
-        return TranscriptEvent(kind, {**self._common(kind), **fields}, self.at_ms)
+    def _add(self, kind: str, **fields: Json) -> None:
+        event = TranscriptEvent(kind, {**self._common(kind), **fields}, self.at_ms)
+        self._events.append(event)

@@ -74,7 +74,7 @@ def _agent_of(first: Payload) -> Agent | None:
     return next((a for a in all_agents() if a.transcripts and a.transcripts.is_known(first)), None)
 
 
-def _read(agent: Agent, lines: Lines, path: Path) -> Iterator[TranscriptEvent]:
+def _read(agent: Agent, lines: Lines, path: Path) -> list[TranscriptEvent]:
     assert agent.transcripts is not None and agent.transcripts.read is not None
     return agent.transcripts.read(lines, path)
 

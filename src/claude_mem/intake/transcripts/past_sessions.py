@@ -28,11 +28,7 @@ from claude_mem.observer.local.evidence import RESEARCH_TOOLS
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.tool_uses import EDITING, is_outcome_unknown, reads_output_of
 from claude_mem.store.memories import RECENT_MEMORIES
-from claude_mem.store.message_parents import (
-    BACKGROUND_TOOLS,
-    IN_BACKGROUND,
-    IN_BACKGROUND_FIELD,
-)
+from claude_mem.store.message_parents import BACKGROUND_TOOLS, IN_BACKGROUND, IN_BACKGROUND_FIELD
 from claude_mem.types import (
     PROMPT,
     SESSION_END,
