@@ -12,6 +12,7 @@ import pytest
 
 from claude_mem.agents import CLAUDE, all_agents
 from claude_mem.agents.agent import NO_CONTEXT, Agent
+from claude_mem.agents.reading.fields import Fields
 from claude_mem.agents.reading.patches import parse_patch
 from claude_mem.agents.table import table
 from claude_mem.hook import other_agents
@@ -149,7 +150,7 @@ def test_a_patch_of_several_files_is_an_event_for_each() -> None:
     payload: dict[str, Any] = {"session_id": "s", "cwd": "/w", "tool_name": "apply_patch",
                                "tool_use_id": "call", "tool_input": {"command": patch},
                                "tool_response": "Success"}  # fmt: skip
-    events = NORMALISERS["codex"]("PostToolUse", payload)
+    events = NORMALISERS["codex"]("PostToolUse", Fields(payload))
     assert [event.payload["tool_use_id"] for event in events] == ["call", "call:1", "call:2"]
     assert [event.payload["tool_name"] for event in events] == ["Write", "Edit", "Edit"]
 

@@ -31,16 +31,15 @@ MODULE = '''
 from claude_mem.agents.agent import Agent, ConfigFile, Transcripts
 from claude_mem.agents.attaching import command_hooks, events, mcp_server
 from claude_mem.agents.reading.conversation import Conversation
-from claude_mem.agents.reading.payloads import event, text
-from claude_mem.agents.reading.tools import ToolCall, tool_events
+from claude_mem.agents.reading.tools import ToolCall, event, tool_events
 from claude_mem.hook.other_agents import Output
 
 
 def normalise(kind, payload):
-    common = {"session_id": text(payload, "lamp"), "cwd": text(payload, "place")}
+    common = {"session_id": payload.text("lamp"), "cwd": payload.text("place")}
     if kind == "PostToolUse":
         return tool_events(common, _call(payload))
-    words = text(payload, "words")
+    words = payload.text("words")
     names = {"UserPromptSubmit": "prompt", "Stop": "last_assistant_message"}
     return event(kind, common, **({names[kind]: words} if kind in names else {}))
 
@@ -50,7 +49,7 @@ def _call(payload):
 
 
 def read_transcript(lines, path):
-    chat = Conversation(text(lines[0], "lamp"), text(lines[0], "place"), path, 1_763_100_000_000)
+    chat = Conversation(lines[0].text("lamp"), lines[0].text("place"), path, 1_763_100_000_000)
     for number, line in enumerate(lines):
         if "asked" in line:
             chat.prompt(f"p{number}", line["asked"], None, line)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from claude_mem.agents.reading.fields import Fields
 from claude_mem.hook.other_agents import Output
 from claude_mem.types import Json
 
@@ -73,7 +74,7 @@ class TomlEntry:
 
 # What a file has of ours: entries, a table, or the text of the whole file.
 Ours = tuple[Entry, ...] | TomlEntry | str
-Lines = list[Payload]
+Lines = list[Fields]
 Events = list[TranscriptEvent]
 
 
@@ -83,10 +84,10 @@ class Transcripts:
 
     pattern: str  # relative to the agent's directory, or to its `data_home`
     # By the first line of a file, or by the one JSON object that it is.
-    is_known: Callable[[Payload], bool] = lambda _: False
+    is_known: Callable[[Fields], bool] = lambda _: False
     read: Callable[[Lines, Path], Events] | None = None
     # Where it keeps them in a SQLite database: the JSON texts of a session, as `read` takes them.
-    read_database: Callable[[sqlite3.Connection], Iterator[list[Payload]]] | None = None
+    read_database: Callable[[sqlite3.Connection], Iterator[Lines]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Agent:
     context: tuple[str, ...]  # the kinds of events that give the agent text
     tested: Tested
     # The events of a payload of its hooks; None: they are Claude Code's.
-    normalise: Callable[[str, Payload], list[Normalised]] | None = None
+    normalise: Callable[[str, Fields], list[Normalised]] | None = None
     output: Output = NO_CONTEXT
     hooks: ConfigFile = ConfigFile()
     hooks_of: Callable[["Agent", Path], Ours] | None = None  # that run the launcher

@@ -13,116 +13,108 @@ from claude_mem.agents.agent import (
     Lines,
     Normalised,
     Ours,
-    Payload,
     TomlEntry,
     Transcripts,
 )
 from claude_mem.agents.attaching import SERVER, command_hooks, events
 from claude_mem.agents.reading.conversation import Conversation
-from claude_mem.agents.reading.payloads import event, line_time, mapping, plain_text, text, texts_of
-from claude_mem.agents.reading.tools import ToolCall, tool_events
+from claude_mem.agents.reading.fields import Fields, fields_of, plain_text, texts_of
+from claude_mem.agents.reading.tools import ToolCall, event, tool_events
 from claude_mem.hook.other_agents import NESTED, Output
-from claude_mem.hook.private_text import MARK
 from claude_mem.types import TOOL, Json
 
 _TOOL_FIELDS = ("tool_name", "tool_input", "tool_response", "tool_use_id")
 _DROPPED = ("turn_id", "model", "permission_mode", *_TOOL_FIELDS)
 
 
-def normalise(kind: str, payload: Payload) -> list[Normalised]:
+def normalise(kind: str, payload: Fields) -> list[Normalised]:
     common = {name: value for name, value in payload.items() if name not in _DROPPED}
-    if turn_id := text(payload, "turn_id"):
+    if turn_id := payload.text("turn_id"):
         common["prompt_id"] = turn_id
     if kind != TOOL:
         return event(kind, common)
-    name, response = text(payload, "tool_name"), payload.get("tool_response")
+    name, response = payload.text("tool_name"), payload.get("tool_response")
     output = plain_text(response)
     call = ToolCall(
         name,
         payload.get("tool_input"),
         output,
-        text(payload, "tool_use_id"),
-        error=output if mapping(response).get("isError") else "",
+        payload.text("tool_use_id"),
+        error=output if fields_of(response).get("isError") else "",
         code=0 if name == "Bash" else None,
     )
     return tool_events(common, call)
 
 
-def _is_transcript(line: Payload) -> bool:
+def _is_transcript(line: Fields) -> bool:
     return line.get("type") == "session_meta" and isinstance(line.get("payload"), dict)
 
 
 def read_transcript(lines: Lines, path: Path) -> Events:
-    meta = mapping(lines[0].get("payload"))
-    chat = Conversation(
-        text(meta, "session_id", "id"), text(meta, "cwd"), path, line_time(lines[0])
-    )
+    meta = lines[0].inner("payload")
+    chat = Conversation(meta.text("session_id", "id"), meta.text("cwd"), path, lines[0].at_ms)
     # Some versions write only plans as items.
     has_items = any(_item_of(line).get("type") == "UserMessage" for line in lines)
     turn = ""
     for line in lines:
-        payload, at_ms = mapping(line.get("payload")), line_time(line)
-        turn = text(payload, "turn_id") or turn
+        payload, at_ms = line.inner("payload"), line.at_ms
+        turn = payload.text("turn_id") or turn
         if has_items:
-            item = _item_of(line) | {MARK: line.get(MARK)}
-            _read_item(chat, item, turn, at_ms)
+            _read_item(chat, line, _item_of(line), turn)
         elif payload.get("type") == "user_message":
-            chat.prompt(turn or f"{chat.session_id}:{at_ms}", text(payload, "message"), at_ms, line)
+            chat.prompt(turn or f"{chat.session_id}:{at_ms}", payload.text("message"), at_ms, line)
         elif payload.get("type") == "agent_message":
-            chat.say(text(payload, "message"), at_ms, f"{at_ms}")
+            chat.say(payload.text("message"), at_ms, f"{at_ms}")
         else:
-            _read_item(chat, _item_of_end(payload), turn, at_ms)
+            _read_item(chat, line, _item_of_end(payload), turn)
     return chat.end()
 
 
-def _item_of(line: Payload) -> Payload:
-    payload = mapping(line.get("payload"))
-    return mapping(payload.get("item")) if payload.get("type") == "item_completed" else {}
+def _item_of(line: Fields) -> Fields:
+    payload = line.inner("payload")
+    return payload.inner("item") if payload.get("type") == "item_completed" else Fields()
 
 
-def _item_of_end(payload: Payload) -> Payload:
+def _item_of_end(payload: Fields) -> Fields:
     """The item of a tool call, of which versions without items wrote the end."""
     kind, call_id = payload.get("type"), payload.get("call_id")
     if kind == "exec_command_end":
-        return {**payload, "type": "CommandExecution", "id": call_id}
+        return Fields(payload, type="CommandExecution", id=call_id)
     if kind == "patch_apply_end" and payload.get("success"):
-        return {"type": "FileChange", "id": call_id, "changes": payload.get("changes")}
+        return Fields(type="FileChange", id=call_id, changes=payload.get("changes"))
     if kind == "mcp_tool_call_end":
-        result = mapping(payload.get("result"))
-        content = mapping(result.get("Ok")).get("content", result.get("Err"))
-        call = mapping(payload.get("invocation"))
-        return {**call, "type": "McpToolCall", "id": call_id, "result": content}
-    return {}
+        result = payload.inner("result")
+        content = result.inner("Ok").get("content", result.get("Err"))
+        call = payload.inner("invocation")
+        return Fields(call, type="McpToolCall", id=call_id, result=content)
+    return Fields()
 
 
-def _read_item(chat: Conversation, item: Payload, turn: str, at_ms: int | None) -> None:
-    kind, call_id = item.get("type"), text(item, "id")
+def _read_item(chat: Conversation, line: Fields, item: Fields, turn: str) -> None:
+    kind, call_id, at_ms = item.get("type"), item.text("id"), line.at_ms
     if kind == "UserMessage":
-        typed = texts_of(item.get("content"))
-        chat.prompt(turn, typed, at_ms, item)
+        chat.prompt(turn, texts_of(item.get("content")), at_ms, line)
     elif kind == "AgentMessage":
-        chat.say(plain_text(item.get("content")), at_ms, call_id)
+        chat.say(item.plain("content"), at_ms, call_id)
     elif kind == "CommandExecution":
-        code = item.get("exit_code")
         command: Json = {"command": _shell(item.get("command"))}
-        call = ToolCall("Bash", command, text(item, "aggregated_output"), call_id,
-                        code=code if isinstance(code, int) else 0)  # fmt: skip
-        chat.tool(call, at_ms)
+        output, code = item.text("aggregated_output"), item.number("exit_code") or 0
+        chat.tool(ToolCall("Bash", command, output, call_id, code=code), at_ms)
     elif kind == "FileChange":
-        for number, (file, change) in enumerate(mapping(item.get("changes")).items()):
+        for number, (file, change) in enumerate(item.inner("changes").items()):
             nth = f"{call_id}:{number}" if number else call_id
-            chat.tool(_edit(file, mapping(change), nth), at_ms)
+            chat.tool(_edit(file, fields_of(change), nth), at_ms)
     elif kind == "McpToolCall":
-        name = f"mcp__{text(item, 'server')}__{text(item, 'tool')}"
-        result = plain_text(item.get("result"))
+        name = f"mcp__{item.text('server')}__{item.text('tool')}"
+        result = item.plain("result")
         chat.tool(ToolCall(name, item.get("arguments"), result, call_id), at_ms)
 
 
-def _edit(file: str, change: Payload, call_id: str) -> ToolCall:
+def _edit(file: str, change: Fields, call_id: str) -> ToolCall:
     if change.get("type") == "add":
         content: Json = {"file_path": file, "content": change.get("content")}
         return ToolCall("Write", content, "", call_id)
-    diff = text(change, "unified_diff").splitlines()
+    diff = change.text("unified_diff").splitlines()
     old = "\n".join(line[1:] for line in diff if line[:1] == "-" and line[:3] != "---")
     new = "\n".join(line[1:] for line in diff if line[:1] == "+" and line[:3] != "+++")
     arguments: Json = {"file_path": file, "old_string": old, "new_string": new}

@@ -7,63 +7,44 @@ tool calls and no last message, which is read from the transcript.
 import json
 from pathlib import Path
 
-from claude_mem.agents.agent import (
-    Agent,
-    ConfigFile,
-    Events,
-    Lines,
-    Normalised,
-    Ours,
-    Payload,
-    Transcripts,
-)
+from claude_mem.agents.agent import Agent, ConfigFile, Events, Lines, Normalised, Ours, Transcripts
 from claude_mem.agents.attaching import SERVER, command_line, events, member
 from claude_mem.agents.reading.conversation import Conversation
-from claude_mem.agents.reading.payloads import (
-    compact,
-    event,
-    first,
-    line_time,
-    made_up_id,
-    mapping,
-    plain_text,
-    text,
-    time_of,
-)
-from claude_mem.agents.reading.tools import ToolCall, exit_code, tool_events, tool_name
+from claude_mem.agents.reading.fields import Fields, compact, made_up_id
+from claude_mem.agents.reading.tools import ToolCall, event, exit_code, tool_events, tool_name
 from claude_mem.hook.other_agents import FLAT, Output
 from claude_mem.types import PROMPT, TOOL, TOOL_FAILURE
 
 _SOURCES = {"new": "startup"}
 
 
-def normalise(kind: str, payload: Payload) -> list[Normalised]:
-    session_id, source = first(payload, "sessionId", "session_id"), text(payload, "source")
+def normalise(kind: str, payload: Fields) -> list[Normalised]:
+    session_id, source = payload.first("sessionId", "session_id"), payload.text("source")
     common = compact(
         session_id=session_id,
         cwd=payload.get("cwd"),
-        timestamp=time_of(payload),
-        transcript_path=first(payload, "transcriptPath", "transcript_path"),
+        timestamp=payload.time,
+        transcript_path=payload.first("transcriptPath", "transcript_path"),
         source=_SOURCES.get(source, source),
         reason=payload.get("reason"),
     )
     if kind == PROMPT:
-        return event(kind, common, prompt=text(payload, "prompt"))
+        return event(kind, common, prompt=payload.text("prompt"))
     if kind not in (TOOL, TOOL_FAILURE):
         return event(kind, common)
-    name = tool_name(text(payload, "toolName", "tool_name"))
-    arguments = first(payload, "toolArgs", "tool_input", "toolInput")
-    result = mapping(first(payload, "toolResult", "tool_result"))
-    output = text(result, "textResultForLlm", "text_result_for_llm")
-    has_failed = text(result, "resultType", "result_type") in ("failure", "error")
-    error = plain_text(payload.get("error")) or (output if has_failed else "")
+    name = tool_name(payload.text("toolName", "tool_name"))
+    arguments = payload.first("toolArgs", "tool_input", "toolInput")
+    result = payload.inner("toolResult", "tool_result")
+    output = result.text("textResultForLlm", "text_result_for_llm")
+    has_failed = result.text("resultType", "result_type") in ("failure", "error")
+    error = payload.plain("error") or (output if has_failed else "")
     if kind == TOOL_FAILURE:
         error = error or output or "failed"
     call = ToolCall(
         name,
         arguments,
         _without_mark(output),
-        made_up_id(session_id, name, arguments, time_of(payload)),
+        made_up_id(session_id, name, arguments, payload.time),
         error=error,
         code=exit_code(output) if name == "Bash" else 0,
     )
@@ -75,40 +56,39 @@ def _without_mark(output: str) -> str:
     return "\n".join(line for line in output.splitlines() if not line.startswith("<shellId: "))
 
 
-def _is_transcript(line: Payload) -> bool:
+def _is_transcript(line: Fields) -> bool:
     return line.get("type") == "session.start" and isinstance(line.get("data"), dict)
 
 
 def read_transcript(lines: Lines, path: Path) -> Events:
-    data = mapping(lines[0].get("data"))
-    cwd = text(mapping(data.get("context")), "cwd")
-    chat = Conversation(text(data, "sessionId"), cwd, path, line_time(lines[0]))
-    calls: dict[str, Payload] = {}
+    data = lines[0].inner("data")
+    cwd = data.inner("context").text("cwd")
+    chat = Conversation(data.text("sessionId"), cwd, path, lines[0].at_ms)
+    calls: dict[str, Fields] = {}
     for line in lines:
-        data, at_ms, kind = mapping(line.get("data")), line_time(line), line.get("type")
+        data, at_ms, kind = line.inner("data"), line.at_ms, line.get("type")
         if kind == "user.message":
-            chat.prompt(text(data, "messageId"), text(data, "content"), at_ms, line)
+            chat.prompt(data.text("messageId"), data.text("content"), at_ms, line)
         elif kind == "assistant.message":
-            chat.say(text(data, "content"), at_ms, text(data, "messageId"))
+            chat.say(data.text("content"), at_ms, data.text("messageId"))
         elif kind == "tool.execution_start":
-            calls[text(data, "toolCallId")] = data
+            calls[data.text("toolCallId")] = data
         elif kind == "tool.execution_complete":
-            begun = calls.pop(text(data, "toolCallId"), None)
-            if begun and mapping(data.get("error")).get("code") != "denied":  # else it never ran
+            begun = calls.pop(data.text("toolCallId"), None)
+            if begun and data.inner("error").get("code") != "denied":  # else it never ran
                 chat.tool(_call(begun, data), at_ms)
     return chat.end()
 
 
-def _call(begun: Payload, done: Payload) -> ToolCall:
-    code = mapping(done.get("shellExecution")).get("exitCode")
-    output = text(mapping(done.get("result")), "detailedContent", "content")
+def _call(begun: Fields, done: Fields) -> ToolCall:
+    output = done.inner("result").text("detailedContent", "content")
     return ToolCall(
-        text(begun, "toolName"),
+        begun.text("toolName"),
         begun.get("arguments"),
         _without_mark(output),
-        text(done, "toolCallId"),
-        error=text(mapping(done.get("error")), "message"),
-        code=code if isinstance(code, int) else 0,
+        done.text("toolCallId"),
+        error=done.inner("error").text("message"),
+        code=done.inner("shellExecution").number("exitCode") or 0,
     )
 
 

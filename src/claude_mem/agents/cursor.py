@@ -21,21 +21,12 @@ from claude_mem.agents.agent import (
     Lines,
     Normalised,
     Ours,
-    Payload,
     Transcripts,
 )
 from claude_mem.agents.attaching import events, hook_entries, mcp_server
 from claude_mem.agents.reading.conversation import Conversation
-from claude_mem.agents.reading.payloads import (
-    compact,
-    event,
-    first,
-    mapping,
-    parts_of,
-    plain_text,
-    text,
-)
-from claude_mem.agents.reading.tools import ToolCall, tool_events
+from claude_mem.agents.reading.fields import Fields, compact
+from claude_mem.agents.reading.tools import ToolCall, event, tool_events
 from claude_mem.errors import BadInput
 from claude_mem.hook.other_agents import Output
 from claude_mem.types import (
@@ -53,11 +44,11 @@ _PATH_FIELDS = ("path", "file_path", "target_file", "working_directory", "cwd", 
 _MOST_DIRECTORIES = 2000  # that are listed to resolve a name
 
 
-def normalise(kind: str, payload: Payload) -> list[Normalised]:
+def normalise(kind: str, payload: Fields) -> list[Normalised]:
     roots = payload.get("workspace_roots")
     root = roots[0] if isinstance(roots, list) and roots else None
     common = compact(
-        session_id=first(payload, "conversation_id", "session_id"),
+        session_id=payload.first("conversation_id", "session_id"),
         prompt_id=payload.get("generation_id"),
         cwd=root if isinstance(root, str) else payload.get("cwd"),
         transcript_path=payload.get("transcript_path"),
@@ -66,27 +57,27 @@ def normalise(kind: str, payload: Payload) -> list[Normalised]:
     if kind == SESSION_START:
         return event(kind, common, source="startup")
     if kind == PROMPT:
-        return event(kind, common, prompt=text(payload, "prompt"))
+        return event(kind, common, prompt=payload.text("prompt"))
     if kind == STATEMENT:
-        statement = text(payload, "text", "response")
+        statement = payload.text("text", "response")
         return event(kind, common, statement=statement) if statement else []
     if kind not in (TOOL, TOOL_FAILURE):
-        last = text(payload, "last_assistant_message", "summary")
+        last = payload.text("last_assistant_message", "summary")
         return event(kind, common, **compact(last_assistant_message=last))
-    error = plain_text(first(payload, "error_message", "error"))
+    error = payload.plain("error_message", "error")
     call = ToolCall(
-        text(payload, "tool_name"),
+        payload.text("tool_name"),
         payload.get("tool_input"),
-        plain_text(first(payload, "tool_output", "tool_response")),
-        text(payload, "tool_use_id"),
+        payload.plain("tool_output", "tool_response"),
+        payload.text("tool_use_id"),
         error=error or ("failed" if kind == TOOL_FAILURE else ""),
     )
     return tool_events(common, call)
 
 
-def _is_message(line: Payload) -> bool:
+def _is_message(line: Fields) -> bool:
     is_role = line.get("role") in ("user", "assistant")
-    return is_role and "sessionId" not in line and "content" in mapping(line.get("message"))
+    return is_role and "sessionId" not in line and "content" in line.inner("message")
 
 
 def read_transcript(lines: Lines, path: Path) -> Events:
@@ -95,7 +86,7 @@ def read_transcript(lines: Lines, path: Path) -> Events:
     chat = Conversation(path.stem, directory, path, path.stat().st_mtime_ns // 1_000_000)
     prompts = 0
     for number, (line, parts) in enumerate(messages):
-        texts = [text(part, "text") for part in parts if part.get("type") == "text"]
+        texts = [part.text("text") for part in parts if part.get("type") == "text"]
         if line.get("role") == "assistant":
             chat.say("\n".join(texts), None, f"{chat.session_id}:{number}")
             _tools(chat, parts, number)
@@ -106,33 +97,33 @@ def read_transcript(lines: Lines, path: Path) -> Events:
     return chat.end()
 
 
-def _tools(chat: Conversation, parts: list[Payload], number: int) -> None:
+def _tools(chat: Conversation, parts: list[Fields], number: int) -> None:
     calls = (part for part in parts if part.get("type") == "tool_use")
     for nth, call in enumerate(calls):
-        call_id = text(call, "id") or f"{chat.session_id}:{number}:{nth}"
-        tool = ToolCall(text(call, "name"), call.get("input"), "", call_id, reports_outcome=False)
+        call_id = call.text("id") or f"{chat.session_id}:{number}:{nth}"
+        tool = ToolCall(call.text("name"), call.get("input"), "", call_id, reports_outcome=False)
         chat.tool(tool, None)
 
 
-def _parts(line: Payload) -> list[Payload]:
-    content = mapping(line.get("message")).get("content")
-    if isinstance(content, list):
-        return parts_of(content)
-    return [{"type": "text", "text": plain_text(content)}]
+def _parts(line: Fields) -> list[Fields]:
+    message = line.inner("message")
+    if isinstance(message.get("content"), list):
+        return message.parts("content")
+    return [Fields(type="text", text=message.plain("content"))]
 
 
-def _directory(path: Path, parts: list[Payload]) -> str:
+def _directory(path: Path, parts: list[Fields]) -> str:
     folder = path.parent.parent.parent.name
-    named = {d for part in parts for d in _parents(part.get("input")) if folder_name(d) == folder}
+    named = {d for part in parts for d in _parents(part.inner("input")) if folder_name(d) == folder}
     candidates = named or set(directories_called(folder))
     if len(candidates) != 1:
         raise BadInput(f"the directory of this session is not known: {folder}")
     return candidates.pop()
 
 
-def _parents(arguments: Json) -> Iterator[str]:
+def _parents(arguments: Fields) -> Iterator[str]:
     """The directories above a path that a tool got, and the path."""
-    value = first(mapping(arguments), *_PATH_FIELDS)
+    value = arguments.first(*_PATH_FIELDS)
     if isinstance(value, str) and value.startswith("/"):
         yield value
         yield from map(str, PurePosixPath(value).parents)

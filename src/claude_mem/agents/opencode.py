@@ -8,29 +8,11 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from claude_mem.agents.agent import (
-    Agent,
-    ConfigFile,
-    Events,
-    Lines,
-    Normalised,
-    Ours,
-    Payload,
-    Transcripts,
-)
+from claude_mem.agents.agent import Agent, ConfigFile, Events, Lines, Normalised, Ours, Transcripts
 from claude_mem.agents.attaching import SERVER, events, member
 from claude_mem.agents.reading.conversation import Conversation
-from claude_mem.agents.reading.payloads import (
-    compact,
-    event,
-    mapping,
-    parts_of,
-    plain_text,
-    text,
-    texts_of,
-    time_of,
-)
-from claude_mem.agents.reading.tools import ToolCall, tool_events
+from claude_mem.agents.reading.fields import Fields, compact, texts_of
+from claude_mem.agents.reading.tools import ToolCall, event, tool_events
 from claude_mem.hook.other_agents import FLAT, Output
 from claude_mem.hook.private_text import MARK, strip_payload
 from claude_mem.json_objects import parse_object
@@ -40,12 +22,12 @@ PLUGIN = Path(__file__).with_name("opencode_plugin.js")
 _LAUNCHER_MARK = '"LAUNCHER"'
 
 
-def normalise(kind: str, payload: Payload) -> list[Normalised]:
+def normalise(kind: str, payload: Fields) -> list[Normalised]:
     common = compact(
         session_id=payload.get("session_id"),
         prompt_id=payload.get("message_id"),
         cwd=payload.get("directory"),
-        timestamp=time_of(payload),
+        timestamp=payload.time,
         source=payload.get("source"),
         agent_id=payload.get("agent_id"),
         last_assistant_message=payload.get("last_text"),
@@ -56,55 +38,54 @@ def normalise(kind: str, payload: Payload) -> list[Normalised]:
         return event(kind, common, prompt=texts_of(payload.get("parts")))
     if kind not in (TOOL, TOOL_FAILURE):
         return event(kind, common)
-    return tool_events(common, _call(payload, text(payload, "call_id")))
+    return tool_events(common, _call(payload, payload.text("call_id")))
 
 
-def _call(part: Payload, call_id: str) -> ToolCall:
-    state = mapping(part.get("state"))
-    code = mapping(state.get("metadata")).get("exit")
+def _call(part: Fields, call_id: str) -> ToolCall:
+    state = part.inner("state")
     return ToolCall(
-        text(part, "tool"),
+        part.text("tool"),
         state.get("input"),
-        plain_text(state.get("output")),
+        state.plain("output"),
         call_id,
-        error=plain_text(state.get("error")),
-        code=code if isinstance(code, int) else 0,
+        error=state.plain("error"),
+        code=state.inner("metadata").number("exit") or 0,
     )
 
 
-def _is_session(session: Payload) -> bool:
+def _is_session(session: Fields) -> bool:
     return isinstance(session.get("info"), dict) and isinstance(session.get("messages"), list)
 
 
 def read_session(lines: Lines, path: Path) -> Events:
     session = lines[0]
-    info, rows = mapping(session.get("info")), parts_of(session.get("messages"))
-    if not text(info, "id") or not rows:
+    info, rows = session.inner("info"), session.parts("messages")
+    if not info.text("id") or not rows:
         return []
-    begun = _created(mapping(rows[0].get("info")))
-    chat = Conversation(text(info, "id"), text(info, "directory"), path, begun)
+    begun = _created(rows[0].inner("info"))
+    chat = Conversation(info.text("id"), info.text("directory"), path, begun)
     for row in rows:
-        message, parts = mapping(row.get("info")), parts_of(row.get("parts"))
+        message, parts = row.inner("info"), row.parts("parts")
         at_ms = _created(message)
         if message.get("role") == "user":
-            typed = [text(p, "text") for p in parts if p.get("type") == "text"
+            typed = [p.text("text") for p in parts if p.get("type") == "text"
                      and not p.get("synthetic")]  # fmt: skip
             # An export is one object: if some of it was private, any empty prompt may have been.
             source = next((o for o in (session, row, message, *parts) if MARK in o), message)
-            chat.prompt(text(message, "id"), "\n".join(typed), at_ms, source)
+            chat.prompt(message.text("id"), "\n".join(typed), at_ms, source)
             continue
         for part in parts:
-            state = mapping(part.get("state"))
+            state = part.inner("state")
             if part.get("type") == "text":
-                chat.say(text(part, "text"), at_ms, text(part, "id"))
+                chat.say(part.text("text"), at_ms, part.text("id"))
             elif part.get("type") == "tool" and state.get("status") in ("completed", "error"):
-                ended = _unix_ms(mapping(state.get("time")).get("end"))
-                chat.tool(_call(part, text(part, "callID")), ended or at_ms)
+                ended = _unix_ms(state.inner("time").get("end"))
+                chat.tool(_call(part, part.text("callID")), ended or at_ms)
     return chat.end()
 
 
-def _created(message: Payload) -> int | None:
-    return _unix_ms(mapping(message.get("time")).get("created"))
+def _created(message: Fields) -> int | None:
+    return _unix_ms(message.inner("time").get("created"))
 
 
 def _unix_ms(value: Json) -> int | None:
@@ -117,11 +98,11 @@ def read_database(copy: sqlite3.Connection) -> Iterator[Lines]:
     )
     for session_id, directory, parent in sessions:
         if parent is None:  # hooks report the work of subagents as part of their parent
-            info: Payload = {"id": session_id, "directory": directory}
-            yield [{"info": info, "messages": list(_messages(copy, session_id))}]
+            info: Json = {"id": session_id, "directory": directory}
+            yield [Fields(info=info, messages=list(_messages(copy, session_id)))]
 
 
-def _messages(copy: sqlite3.Connection, session_id: str) -> Iterator[Payload]:
+def _messages(copy: sqlite3.Connection, session_id: str) -> Iterator[Json]:
     rows = copy.execute(
         "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id",
         (session_id,),
@@ -136,7 +117,7 @@ def _messages(copy: sqlite3.Connection, session_id: str) -> Iterator[Payload]:
         }
 
 
-def _with_id(identity: str, data: str) -> Payload:
+def _with_id(identity: str, data: str) -> Json:
     return {**parse_object(strip_payload(data.encode("utf-8", "replace"))), "id": identity}
 
 

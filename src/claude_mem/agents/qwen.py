@@ -5,29 +5,12 @@ Without a terminal it sends an empty prompt after each tool result, which no use
 
 from pathlib import Path
 
-from claude_mem.agents.agent import (
-    Agent,
-    ConfigFile,
-    Events,
-    Lines,
-    Normalised,
-    Payload,
-    Transcripts,
-)
+from claude_mem.agents.agent import Agent, ConfigFile, Events, Lines, Normalised, Transcripts
 from claude_mem.agents.attaching import command_hooks, events, mcp_server
-from claude_mem.agents.gemini import failure_of, output_of
+from claude_mem.agents.gemini import failure_of, output_of, output_of_response
 from claude_mem.agents.reading.conversation import Conversation
-from claude_mem.agents.reading.payloads import (
-    event,
-    first,
-    line_time,
-    mapping,
-    parts_of,
-    plain_text,
-    text,
-    time_of,
-)
-from claude_mem.agents.reading.tools import ToolCall, exit_code, tool_events
+from claude_mem.agents.reading.fields import Fields
+from claude_mem.agents.reading.tools import ToolCall, event, exit_code, tool_events
 from claude_mem.hook.other_agents import NESTED, Output
 from claude_mem.types import PROMPT, TOOL, TOOL_FAILURE
 
@@ -37,60 +20,60 @@ _KEPT = (
 )  # fmt: skip
 
 
-def normalise(kind: str, payload: Payload) -> list[Normalised]:
-    common: Payload = {name: payload[name] for name in _KEPT if payload.get(name) is not None}
-    common["timestamp"] = time_of(payload)
+def normalise(kind: str, payload: Fields) -> list[Normalised]:
+    kept = {name: payload[name] for name in _KEPT if payload.get(name) is not None}
+    common = Fields(kept, timestamp=payload.time)
     if kind == PROMPT:
-        if not text(payload, "prompt") and "submitted_prompt" not in payload:
+        if not payload.text("prompt") and "submitted_prompt" not in payload:
             return []
-        return event(kind, common, prompt=text(payload, "submitted_prompt", "prompt"))
+        return event(kind, common, prompt=payload.text("submitted_prompt", "prompt"))
     if kind not in (TOOL, TOOL_FAILURE):
         return event(kind, common)
-    response = mapping(payload.get("tool_response"))
-    error = text(payload, "error") or failure_of(response)
-    output = output_of({"llmContent": error} if error else response)
+    response = payload.inner("tool_response")
+    error = payload.text("error") or failure_of(response)
+    output = output_of(error) if error else output_of_response(response)
     call = ToolCall(
-        text(payload, "tool_name"),
+        payload.text("tool_name"),
         payload.get("tool_input"),
         output,
-        text(payload, "tool_call_id", "tool_use_id"),
+        payload.text("tool_call_id", "tool_use_id"),
         # A command that failed has its output there, with the exit code.
         error="" if exit_code(output) else error,
     )
     return tool_events(common, call)
 
 
-def _is_transcript(line: Payload) -> bool:
-    return isinstance(mapping(line.get("message")).get("parts"), list) or "systemPayload" in line
+def _is_transcript(line: Fields) -> bool:
+    return isinstance(line.inner("message").get("parts"), list) or "systemPayload" in line
 
 
 def read_transcript(lines: Lines, path: Path) -> Events:
     head = lines[0]
-    chat = Conversation(text(head, "sessionId"), text(head, "cwd"), path, line_time(head))
-    calls: dict[str, Payload] = {}
+    chat = Conversation(head.text("sessionId"), head.text("cwd"), path, head.at_ms)
+    calls: dict[str, Fields] = {}
     for number, line in enumerate(lines):
-        at_ms, kind, uuid = line_time(line), line.get("type"), text(line, "uuid")
-        parts = parts_of(mapping(line.get("message")).get("parts"))
+        at_ms, kind, uuid = line.at_ms, line.get("type"), line.text("uuid")
+        parts = line.inner("message").parts("parts")
         if kind == "user" and line.get("provenance", "real_user") == "real_user":
-            typed = text(mapping(line.get("systemPayload")), "displayText")
+            typed = line.inner("systemPayload").text("displayText")
             prompt = typed or _text(parts[:1])
             chat.prompt(_prompt_id(lines[number:]) or uuid, prompt, at_ms, line)
         elif kind == "assistant":
             chat.say(_text(parts), at_ms, uuid)
             for part in parts:
-                begun = mapping(part.get("functionCall"))
-                calls[text(begun, "id")] = begun
+                begun = part.inner("functionCall")
+                calls[begun.text("id")] = begun
         elif kind == "tool_result":
             for part in parts:
-                result = mapping(part.get("functionResponse"))
-                if begun := calls.pop(text(result, "id"), {}):
+                result = part.inner("functionResponse")
+                if begun := calls.pop(result.text("id"), Fields()):
                     chat.tool(_call(begun, line, result), at_ms)
     return chat.end()
 
 
-def _text(parts: list[Payload]) -> str:
+def _text(parts: list[Fields]) -> str:
     """Without the model's thoughts."""
-    texts = [first(part, "text") for part in parts if not part.get("thought")]
+    texts = [part.first("text") for part in parts if not part.get("thought")]
     return "\n".join(part for part in texts if isinstance(part, str))
 
 
@@ -99,24 +82,24 @@ def _prompt_id(lines: Lines) -> str:
     for line in lines[1:]:
         if line.get("type") == "user":
             return ""
-        event = mapping(mapping(line.get("systemPayload")).get("uiEvent"))
-        if prompt_id := text(event, "prompt_id"):
+        event = line.inner("systemPayload").inner("uiEvent")
+        if prompt_id := event.text("prompt_id"):
             return prompt_id
     return ""
 
 
-def _call(begun: Payload, line: Payload, result: Payload) -> ToolCall:
-    response, done = mapping(result.get("response")), mapping(line.get("toolCallResult"))
-    display = mapping(done.get("resultDisplay"))
-    output = text(display, "output") or output_of({"llmContent": text(response, "output")})
-    code = display.get("exitCode")
+def _call(begun: Fields, line: Fields, result: Fields) -> ToolCall:
+    response, done = result.inner("response"), line.inner("toolCallResult")
+    display = done.inner("resultDisplay")
+    output = display.text("output") or output_of(response.text("output"))
+    code = display.number("exitCode")
     return ToolCall(
-        text(begun, "name"),
+        begun.text("name"),
         begun.get("args"),
         output,
-        text(begun, "id"),
-        error="" if isinstance(code, int) and code else plain_text(response.get("error")),
-        code=code if isinstance(code, int) else None,
+        begun.text("id"),
+        error="" if code else response.plain("error"),
+        code=code,
     )
 
 

@@ -1,33 +1,33 @@
 """The agent of VS Code, which runs the hooks of Copilot CLI or of Claude Code."""
 
-from claude_mem.agents.agent import Agent, Normalised, Payload
+from claude_mem.agents.agent import Agent, Normalised
 from claude_mem.agents.attaching import events
-from claude_mem.agents.reading.payloads import compact, event, first, plain_text, text, time_of
-from claude_mem.agents.reading.tools import ToolCall, tool_events
+from claude_mem.agents.reading.fields import Fields, compact
+from claude_mem.agents.reading.tools import ToolCall, event, tool_events
 from claude_mem.hook.other_agents import NESTED, Output
 from claude_mem.types import PROMPT, TOOL
 
 _SOURCES = {"new": "startup"}
 
 
-def normalise(kind: str, payload: Payload) -> list[Normalised]:
-    source = text(payload, "source")
+def normalise(kind: str, payload: Fields) -> list[Normalised]:
+    source = payload.text("source")
     common = compact(
-        session_id=first(payload, "sessionId", "session_id"),
+        session_id=payload.first("sessionId", "session_id"),
         cwd=payload.get("cwd"),
-        timestamp=time_of(payload),
+        timestamp=payload.time,
         source=_SOURCES.get(source, source),
         agent_id=payload.get("agent_id"),
     )
     if kind == PROMPT:
-        return event(kind, common, prompt=text(payload, "prompt"))
+        return event(kind, common, prompt=payload.text("prompt"))
     if kind != TOOL:
         return event(kind, common)
     call = ToolCall(
-        text(payload, "tool_name"),
+        payload.text("tool_name"),
         payload.get("tool_input"),
-        plain_text(payload.get("tool_response")),
-        text(payload, "tool_use_id"),
+        payload.plain("tool_response"),
+        payload.text("tool_use_id"),
         reports_outcome=False,
     )
     return tool_events(common, call)

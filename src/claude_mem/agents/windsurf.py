@@ -2,20 +2,10 @@
 
 from pathlib import Path
 
-from claude_mem.agents.agent import Agent, AgentEvent, ConfigFile, Normalised, Ours, Payload
+from claude_mem.agents.agent import Agent, AgentEvent, ConfigFile, Normalised, Ours
 from claude_mem.agents.attaching import events, hook_entries, mcp_server
-from claude_mem.agents.reading.payloads import (
-    compact,
-    event,
-    first,
-    made_up_id,
-    mapping,
-    parts_of,
-    plain_text,
-    text,
-    time_of,
-)
-from claude_mem.agents.reading.tools import ToolCall, tool_events
+from claude_mem.agents.reading.fields import Fields, compact, made_up_id
+from claude_mem.agents.reading.tools import ToolCall, event, tool_events
 from claude_mem.types import PROMPT, TOOL, Json
 
 _RULES = """\
@@ -27,41 +17,41 @@ its tool `search` with the words of the task.
 """
 
 
-def normalise(kind: str, payload: Payload) -> list[Normalised]:
-    info = mapping(payload.get("tool_info"))
+def normalise(kind: str, payload: Fields) -> list[Normalised]:
+    info = payload.inner("tool_info")
     session_id = payload.get("trajectory_id")
     common = compact(
         session_id=session_id,
         prompt_id=payload.get("execution_id"),
-        cwd=first(info, "cwd"),
-        timestamp=time_of(payload),
+        cwd=info.first("cwd"),
+        timestamp=payload.time,
     )
     if kind == PROMPT:
-        return event(kind, common, prompt=text(info, "user_prompt"))
+        return event(kind, common, prompt=info.text("user_prompt"))
     if kind == "Stop":
-        return event(kind, common, last_assistant_message=text(info, "response"))
+        return event(kind, common, last_assistant_message=info.text("response"))
     if kind != TOOL:
         return event(kind, common)
-    name, arguments = _call(text(payload, "agent_action_name"), info)
+    name, arguments = _call(payload.text("agent_action_name"), info)
     call = ToolCall(
         name,
         arguments,
-        plain_text(first(info, "mcp_result", "output")),
-        made_up_id(session_id, name, arguments, time_of(payload)),
+        info.plain("mcp_result", "output"),
+        made_up_id(session_id, name, arguments, payload.time),
         reports_outcome=False,
     )
     return tool_events(common, call)
 
 
-def _call(action: str, info: Payload) -> tuple[str, Json]:
+def _call(action: str, info: Fields) -> tuple[str, Json]:
     if action == "post_run_command":
         return "Bash", {"command": info.get("command_line")}
     if action == "post_write_code":
-        edits = parts_of(info.get("edits"))
+        edits = info.parts("edits")
         return "Edit", {"file_path": info.get("file_path"), **(edits[0] if edits else {})}
     if action == "post_read_code":
         return "Read", {"file_path": info.get("file_path")}
-    name = f"mcp__{text(info, 'mcp_server_name')}__{text(info, 'mcp_tool_name')}"
+    name = f"mcp__{info.text('mcp_server_name')}__{info.text('mcp_tool_name')}"
     return name, info.get("mcp_tool_arguments")
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from claude_mem.agents import find_agent
+from claude_mem.agents.reading.fields import Fields
 from claude_mem.config import CaptureSettings, Layout
 from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
@@ -136,7 +137,7 @@ def normalise(
     if agent is None or agent.normalise is None:
         return [(header, payload)]
     events = []
-    for event in agent.normalise(header.kind, payload):
+    for event in agent.normalise(header.kind, Fields(payload)):
         cwd = event.payload.get("cwd")
         # CLAUDE_PROJECT_DIR may be inherited from an agent that started this one.
         directory = cwd if isinstance(cwd, str) and cwd else header.project_dir

@@ -4,7 +4,7 @@ The response of a tool stays as it is: an editor may send what Claude Code's too
 """
 
 from claude_mem.agents.agent import Payload
-from claude_mem.agents.reading.payloads import text
+from claude_mem.agents.reading.fields import Fields
 from claude_mem.agents.reading.tools import (
     ToolCall,
     is_patch_tool,
@@ -18,9 +18,10 @@ _SAVES = ("filesave", "file_save", "savefile", "save_file")  # a file that the u
 
 def tool_payloads(payload: Payload) -> list[Payload]:
     """A tool use as Claude Code reports it; of a patch, one for each file."""
-    name, arguments = text(payload, "tool_name"), payload.get("tool_input")
+    fields = Fields(payload)
+    name, arguments = fields.text("tool_name"), payload.get("tool_input")
     if is_patch_tool(name):
-        call = ToolCall(name, arguments, "", text(payload, "tool_use_id"))
+        call = ToolCall(name, arguments, "", fields.text("tool_use_id"))
         events = tool_events(payload, call)
         is_parsed = events[0].payload["tool_name"] != name
         return [event.payload for event in events] if is_parsed else [payload]

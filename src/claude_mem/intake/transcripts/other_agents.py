@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from claude_mem.agents import all_agents
-from claude_mem.agents.agent import Agent, Lines, Payload, TranscriptEvent
+from claude_mem.agents.agent import Agent, Lines, TranscriptEvent
+from claude_mem.agents.reading.fields import Fields
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import strip_payload
 from claude_mem.intake.transcripts.transcript import Transcript, open_regular_file
@@ -28,7 +29,7 @@ class AgentTranscript(Transcript):
     agent: Agent = field(kw_only=True)
 
     def events(self, start: int = 0) -> Iterator[TranscriptEvent]:
-        lines = list(self.objects())
+        lines = [Fields(line) for line in self.objects()]
         if lines:
             yield from _read(self.agent, lines, self.path)
 
@@ -49,7 +50,7 @@ class SessionsFile(Transcript):
         with open_regular_file(self.path) as file:
             head = file.read(len(_SQLITE))
             if head != _SQLITE:
-                session = parse_object(strip_payload(head + file.read(_LARGEST_EXPORT)))
+                session = Fields(parse_object(strip_payload(head + file.read(_LARGEST_EXPORT))))
                 if (agent := _agent_of(session)) is not None:
                     yield agent, [session]
                 return
@@ -65,11 +66,11 @@ def open_agent_transcript(path: Path, head: bytes) -> Transcript | None:
         first = json.loads(head)
     except (ValueError, RecursionError):
         return None
-    agent = _agent_of(first) if isinstance(first, dict) else None
+    agent = _agent_of(Fields(first)) if isinstance(first, dict) else None
     return AgentTranscript(path, dialect=agent.name, agent=agent) if agent is not None else None
 
 
-def _agent_of(first: Payload) -> Agent | None:
+def _agent_of(first: Fields) -> Agent | None:
     """None: it is Claude Code's, or none that is known."""
     return next((a for a in all_agents() if a.transcripts and a.transcripts.is_known(first)), None)
 
