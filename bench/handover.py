@@ -21,12 +21,13 @@ from pathlib import Path
 
 from bench.semantic import embed_all
 from bench.transcripts import import_options
+from claude_mem.agents.agent import TranscriptEvent
 from claude_mem.cli.imports import find_transcripts, processes
 from claude_mem.index import indexing
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.intake.transcripts.missing_directories import known_projects
-from claude_mem.intake.transcripts.transcript import Transcript, TranscriptEvent
+from claude_mem.intake.transcripts.transcript import Transcript
 from claude_mem.observer.local import learned_trees
 from claude_mem.recall.context import build_context
 from claude_mem.recall.hints import Prompt, find_hint

@@ -33,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs
 
 from bench.questions import FIELDS, ask, read_questions
 from bench.semantic import embed_all
+from claude_mem.agents.agent import Payload
 from claude_mem.cli.demo import payloads
 from claude_mem.cli.imports import find_transcripts, processes
 from claude_mem.config import Layout
@@ -43,7 +44,6 @@ from claude_mem.install.launcher import write_launcher
 from claude_mem.intake import spool
 from claude_mem.intake.transcripts.import_options import ImportOptions
 from claude_mem.intake.transcripts.importer import distil_waiting, import_transcripts
-from claude_mem.intake.transcripts.transcript import Payload
 from claude_mem.observer.local import learned_trees
 from claude_mem.recall.context import build_context
 from claude_mem.server import client

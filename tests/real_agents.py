@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from claude_mem.agents import BY_NAME
+from claude_mem.agents import all_agents
 from tests import payloads
 from tests.agent_clients import AgentClient, client
 from tests.conftest import Home
@@ -19,6 +19,7 @@ REQUEST = "Make the light blink twice"
 ANSWER = "The light blinks twice now; the lamp needed a new fuse."
 MEMORY = f"- {ANSWER} #"  # a line of the context
 RUNS = 10
+BY_NAME = {agent.name: agent for agent in all_agents()}
 INTRODUCTION = "Perhaps related, from earlier sessions here"
 
 

@@ -10,18 +10,24 @@ from typing import Any
 
 import pytest
 
-from claude_mem.agents import AGENTS, CLAUDE, table
+from claude_mem.agents import CLAUDE, all_agents
+from claude_mem.agents.agent import NO_CONTEXT, Agent
+from claude_mem.agents.reading.fields import Fields
+from claude_mem.agents.reading.patches import parse_patch
+from claude_mem.agents.table import table
 from claude_mem.hook import other_agents
 from claude_mem.hook.private_text import MARK
+from claude_mem.hook.response import answer_line
 from claude_mem.intake.event_reader import EventHeader
-from claude_mem.intake.normalisers import NORMALISERS, normalise
-from claude_mem.intake.normalisers.patches import parse_patch
+from claude_mem.intake.spool import normalise
 from claude_mem.types import Event
 from tests import agent_payloads
 from tests.agent_payloads import FAILURE, LIGHT, REQUEST, STORIES
 from tests.payloads import PROJECT_DIR, prompt, stop, tool
 from tests.story import Story
 
+AGENTS = all_agents()
+NORMALISERS = {agent.name: agent.normalise for agent in AGENTS if agent.normalise}
 NOT_REPORTED = {  # what a client's hooks do not tell
     "codex": {"failure"},
     "copilot": {"answer"},
@@ -144,7 +150,7 @@ def test_a_patch_of_several_files_is_an_event_for_each() -> None:
     payload: dict[str, Any] = {"session_id": "s", "cwd": "/w", "tool_name": "apply_patch",
                                "tool_use_id": "call", "tool_input": {"command": patch},
                                "tool_response": "Success"}  # fmt: skip
-    events = NORMALISERS["codex"]("PostToolUse", payload)
+    events = NORMALISERS["codex"]("PostToolUse", Fields(payload))
     assert [event.payload["tool_use_id"] for event in events] == ["call", "call:1", "call:2"]
     assert [event.payload["tool_name"] for event in events] == ["Write", "Edit", "Edit"]
 
@@ -166,14 +172,30 @@ def test_a_field_of_another_type_breaks_no_normaliser(name: str, kind: str, valu
 
 
 def test_every_agent_of_the_table_has_a_normaliser_and_a_format() -> None:
-    others = [agent for agent in AGENTS if agent is not CLAUDE]
+    others = [agent for agent in AGENTS if agent.name != CLAUDE]
     assert {agent.name for agent in others} == set(NORMALISERS) == set(STORIES)
     for agent in others:
         line = other_agents.line(agent.name.encode(), b"SessionStart", b'"memory"')
         assert ("memory" in json.loads(line).values() or "memory" in line.decode()) == bool(
             agent.context
         )
-        assert other_agents.MAX_BYTES.get(agent.name.encode()) == agent.max_context_bytes
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
+@pytest.mark.parametrize("event", [b"SessionStart", b"UserPromptSubmit"])
+@pytest.mark.parametrize("context", [b"", b'"<memory>"', json.dumps("memory\n" * 2000).encode()])
+@pytest.mark.parametrize("message", [b"", b'"paused"'])
+def test_a_hook_prints_without_a_worker_what_the_worker_would_answer(
+    agent: Agent, event: bytes, context: bytes, message: bytes
+) -> None:
+    printed = answer_line(agent.name.encode(), event, context, message)
+    assert printed == agent.output.line(event, context, message)
+    assert json.loads(printed) is not None
+
+
+def test_the_table_of_the_hook_has_the_agents_that_take_something_and_no_others() -> None:
+    taking = {a.name.encode() for a in AGENTS if vars(a.output) != vars(NO_CONTEXT)}
+    assert set(other_agents.OUTPUTS) | {b"claude"} == taking
 
 
 Line = Callable[..., bytes]
@@ -199,7 +221,7 @@ def test_each_agent_gets_text_in_its_own_format(name: str, expected: dict[str, A
 
 def test_gemini_gets_no_angle_brackets() -> None:
     context = json.dumps("<claude-mem-context>\na -> b\n</claude-mem-context>").encode()
-    text = json.loads(other_agents.fit_context(b"gemini", context))
+    text = json.loads(other_agents.OUTPUTS[b"gemini"].fit(context))
     assert text == "‹claude-mem-context›\na -› b\n‹/claude-mem-context›"
 
 
@@ -209,7 +231,7 @@ def test_codex_gets_the_lines_of_a_long_context_that_fit(line: str) -> None:
     whole = "\n".join(("<claude-mem-context>", *lines, "</claude-mem-context>"))
     for ascii_only in (True, False):
         literal = json.dumps(whole, ensure_ascii=ascii_only).encode()
-        shortened = other_agents.fit_context(b"codex", literal)
+        shortened = other_agents.OUTPUTS[b"codex"].fit(literal)
         assert len(literal) > 10_000 >= len(shortened) > 9_000
         first, *kept, last = json.loads(shortened).split("\n")
         assert (first, last) == ("<claude-mem-context>", "</claude-mem-context>")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.agents import BY_NAME
+from claude_mem.agents import all_agents
 from claude_mem.intake.transcripts.import_options import ImportOptions
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.intake.transcripts.transcript import open_transcript
@@ -22,6 +22,7 @@ from tests.payloads import PROJECT_DIR
 from tests.story import Story
 from tests.test_agent_payloads import record
 
+BY_NAME = {agent.name: agent for agent in all_agents()}
 OPTIONS = ImportOptions(own_root="/nowhere", home="", keep_raw_since=0)
 TEXTS = ("request", "investigated", "learned", "completed", "files_edited", "files_read", "notes",
          "commands", "faults")  # fmt: skip

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from claude_mem.agents.cursor import directories_called, folder_name
 from claude_mem.errors import BadInput
-from claude_mem.intake.transcripts.cursor_sessions import directories_called, folder_name
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.intake.transcripts.transcript import open_transcript
 from claude_mem.language.prompt import parse_prompt

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from claude_mem.install.claude_settings import apply, hooked_events, with_hooks
-from claude_mem.install.hooks import EVENTS, FILE_HINTS, events_for
+from claude_mem.agents.claude import FILE_HINTS
+from claude_mem.install.hooks import EVENTS, events_for, hooked_events, hooks_in
 from claude_mem.install.plugin import write_plugin
+from claude_mem.install.settings_files import apply
 from claude_mem.recall.file_hints import find_file_hint
 from claude_mem.store.file_gotchas import Gotcha
 from claude_mem.types import Distillate, Observation, Project, Summary
@@ -124,13 +125,13 @@ def test_the_hook_is_installed_only_with_the_setting(tmp_path: Path) -> None:
     path, launcher = tmp_path / "settings.json", tmp_path / "hook"
     path.write_text('{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]}}')
     before_install = json.loads(path.read_text())
-    apply(with_hooks(path, launcher, events_for(file_hints=False)))
+    apply(hooks_in(path, launcher, events_for(file_hints=False)).with_ours())
     assert FILE_HINTS.name not in hooked_events(path, launcher)
-    apply(with_hooks(path, launcher, events_for(file_hints=True)))
+    apply(hooks_in(path, launcher, events_for(file_hints=True)).with_ours())
     assert set(hooked_events(path, launcher)) == {event.name for event in (*EVENTS, FILE_HINTS)}
     entry = json.loads(path.read_text())["hooks"]["PreToolUse"][-1]
     assert set(entry["matcher"].split("|")) >= {"Read", "Edit"}
-    apply(with_hooks(path, launcher, events_for(file_hints=False)))
+    apply(hooks_in(path, launcher, events_for(file_hints=False)).with_ours())
     hooks = json.loads(path.read_text())["hooks"]
     assert hooks["PreToolUse"] == before_install["hooks"]["PreToolUse"]
 

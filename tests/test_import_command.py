@@ -92,7 +92,7 @@ def test_a_relative_path_is_kept_as_the_place_that_it_names(
 def test_where_there_are_no_transcripts_it_says_where_it_looked(home: Home) -> None:
     done = home.command("import")
     assert done.returncode == 0
-    others = (".codex", ".local/share/opencode", ".copilot", ".gemini", ".qwen", ".cursor")
+    others = (".codex", ".copilot", ".cursor", ".gemini", ".local/share/opencode", ".qwen")
     listed = ", ".join(f"{home.path}/{place}" for place in (PROJECTS, *others))
     assert done.stdout == f"No transcripts in {listed}.\n"
     assert not home.layout.database.exists()

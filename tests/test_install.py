@@ -11,14 +11,8 @@ from pathlib import Path
 import pytest
 
 from claude_mem.install import jsonc
-from claude_mem.install.claude_settings import (
-    apply,
-    containers,
-    hooked_events,
-    with_hooks,
-    without_hooks,
-)
-from claude_mem.install.hooks import EVENTS
+from claude_mem.install.hooks import EVENTS, hooked_events, hooks_in
+from claude_mem.install.settings_files import apply
 from tests.conftest import Home
 from tests.rights import drop_file_privileges
 from tests.variants import mostly_extra
@@ -54,7 +48,7 @@ def written(path: Path, text: str) -> Path:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_hooks_come_and_everything_else_stays(settings_file: Path, name: str) -> None:
     path = written(settings_file, SETTINGS[name])
-    apply(with_hooks(path, LAUNCHER))
+    apply(hooks_in(path, LAUNCHER).with_ours())
     before, after = jsonc.parse(SETTINGS[name] or "{}").value, jsonc.parse(read(path)).value
     assert isinstance(before, dict) and isinstance(after, dict)
     assert set(hooked_events(path, LAUNCHER)) == {event.name for event in EVENTS}
@@ -72,16 +66,16 @@ def read(path: Path) -> str:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_installing_again_changes_nothing(settings_file: Path, name: str) -> None:
     path = written(settings_file, SETTINGS[name])
-    apply(with_hooks(path, LAUNCHER))
-    assert with_hooks(path, LAUNCHER).is_empty
+    apply(hooks_in(path, LAUNCHER).with_ours())
+    assert hooks_in(path, LAUNCHER).with_ours().is_empty
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS.keys() - {"comments", "trailing commas"}))
 def test_what_strict_json_accepted_before_it_accepts_after(settings_file: Path, name: str) -> None:
     path = written(settings_file, SETTINGS[name])
-    apply(with_hooks(path, LAUNCHER))
+    apply(hooks_in(path, LAUNCHER).with_ours())
     json.loads(read(path))
-    apply(without_hooks(path, LAUNCHER))
+    apply(hooks_in(path, LAUNCHER).without_ours())
     json.loads(read(path))
 
 
@@ -124,7 +118,7 @@ def test_after_other_changes_only_our_entries_go(home: Home, name: str) -> None:
 def test_comments_next_to_our_entry_stay_when_it_is_removed(settings_file: Path) -> None:
     original = SETTINGS["comments"]
     path = written(settings_file, original)
-    apply(with_hooks(path, LAUNCHER))
+    apply(hooks_in(path, LAUNCHER).with_ours())
     text = read(path)
     hooks = (jsonc.parse(text).members or {})["hooks"]
     entry = ((hooks.members or {})["Stop"].elements or [])[-1]
@@ -132,7 +126,7 @@ def test_comments_next_to_our_entry_stay_when_it_is_removed(settings_file: Path)
         f"{text[: entry.start]}// mine, above\n{text[entry.start : entry.end]}"
         f" /* mine, behind */{text[entry.end :]}"
     )
-    apply(without_hooks(path, LAUNCHER, containers(original.encode())))
+    apply(hooks_in(path, LAUNCHER).without_ours(original.encode()))
     assert "// mine, above\n" in read(path) and "/* mine, behind */" in read(path)
     assert all(comment in read(path) for comment in ("// why", "// keep", "// last", "/* end */"))
     assert jsonc.parse(read(path)).value == jsonc.parse(original).value
@@ -140,12 +134,12 @@ def test_comments_next_to_our_entry_stay_when_it_is_removed(settings_file: Path)
 
 def test_a_command_that_the_user_put_next_to_ours_stays(settings_file: Path) -> None:
     path = written(settings_file, "{}")
-    apply(with_hooks(path, LAUNCHER))
+    apply(hooks_in(path, LAUNCHER).with_ours())
     content = json.loads(read(path))
     content["hooks"]["Stop"][0]["hooks"].insert(0, {"type": "command", "command": "say done"})
     path.write_text(json.dumps(content))
-    apply(with_hooks(path, LAUNCHER))
-    apply(without_hooks(path, LAUNCHER))
+    apply(hooks_in(path, LAUNCHER).with_ours())
+    apply(hooks_in(path, LAUNCHER).without_ours())
     assert json.loads(read(path)) == {
         "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}
     }
@@ -167,7 +161,7 @@ def test_what_the_user_changed_between_two_installs_outlives_the_uninstall(home:
 def test_an_older_form_of_our_entry_is_replaced(settings_file: Path) -> None:
     old = {"hooks": [{"type": "command", "command": f"{LAUNCHER} claude Stop"}]}
     path = written(settings_file, json.dumps({"hooks": {"Stop": [old, OTHER]}}))
-    apply(with_hooks(path, LAUNCHER))
+    apply(hooks_in(path, LAUNCHER).with_ours())
     stops = json.loads(read(path))["hooks"]["Stop"]
     assert len(stops) == 2 and stops[1] == OTHER
     assert stops[0]["hooks"][0]["args"] == ["claude", "Stop"]

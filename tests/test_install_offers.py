@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.agents import BY_NAME
+from claude_mem.agents import all_agents
 from claude_mem.cli.observer_recommendation import recommendation
 from claude_mem.config import Settings, load_settings
 from tests.conftest import Home, wait_until
@@ -45,6 +45,7 @@ def remembered(home: Home) -> int:
     return len(home.rows("SELECT * FROM session_summaries"))
 
 
+BY_NAME = {agent.name: agent for agent in all_agents()}
 HOOK_FILES = {"codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
 LAUNCHER = ".claude-mem/hook"
 

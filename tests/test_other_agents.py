@@ -6,22 +6,26 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from claude_mem.agents import INSTALLABLE, Agent
+from claude_mem.agents import installable_agents
+from claude_mem.agents.agent import Agent, AgentEvent
 from claude_mem.config import Layout
 from claude_mem.errors import SettingsError
 from claude_mem.install import changed_files, jsonc, other_agents
+from claude_mem.install.agent_files import agent_files
 from claude_mem.install.launcher import write_launcher
-from claude_mem.install.other_agent_files import AgentFile, agent_files
 from claude_mem.install.other_agents import Attachment
+from claude_mem.install.settings_files import SettingsFile
 from claude_mem.install.toml_table import TomlTable
 from tests.conftest import Home, temporary_home
 from tests.rights import drop_file_privileges
 
+INSTALLABLE = installable_agents()
 NAMES = [agent.name for agent in INSTALLABLE]
 OTHER = {"hooks": [{"type": "command", "command": "notify-send done"}]}
 JSON_TEXTS = {
@@ -65,7 +69,7 @@ def attachment(
     return Attachment(agent, scope, layout, environ, Path(environ["HOME"]) / "project")
 
 
-def texts_for(file: AgentFile) -> dict[str, str]:
+def texts_for(file: SettingsFile) -> dict[str, str]:
     if file.content is not None:
         return {}
     return TOML_TEXTS if file.table is not None else JSON_TEXTS
@@ -125,7 +129,7 @@ def test_files_that_were_not_there_are_gone_again(
     assert changed_files.read_records(layout) == []
 
 
-def values(file: AgentFile, text: str) -> Any:
+def values(file: SettingsFile, text: str) -> Any:
     if file.table is not None:
         return tomllib.loads(text)
     value = jsonc.parse(text if text.strip() else "{}").value
@@ -215,6 +219,75 @@ def test_entries_that_the_user_removed_are_not_brought_back(
     attached.files[0].path.write_text("{}")
     assert other_agents.refresh(layout, environ) == []
     assert attached.files[0].path.read_text() == "{}"
+
+
+def test_hooks_for_events_that_are_not_used_any_more_are_removed(
+    layout: Layout, environ: dict[str, str]
+) -> None:
+    (gemini,) = (agent for agent in INSTALLABLE if agent.name == "gemini")
+    older = replace(gemini, events=(*gemini.events, AgentEvent("PreCompress", "PreCompact")))
+    attachment(older, layout, environ).install()
+    attached = attachment(gemini, layout, environ)
+    path = attached.files[0].path
+    assert "PreCompress" in json.loads(path.read_text())["hooks"]
+    assert other_agents.refresh(layout, environ) == [path]
+    assert "PreCompress" not in json.loads(path.read_text())["hooks"]
+    assert attached.missing() == [] and attached.changes() == []
+
+
+def test_what_the_user_changed_between_two_installs_outlives_the_uninstall(
+    layout: Layout, environ: dict[str, str]
+) -> None:
+    (qwen,) = (agent for agent in INSTALLABLE if agent.name == "qwen")
+    attached = attachment(qwen, layout, environ)
+    path = attached.files[0].path
+    path.parent.mkdir(parents=True)
+    path.write_text('{"theme": "light"}')
+    attached.install()
+    content = json.loads(path.read_text())
+    del content["hooks"]["Stop"]
+    path.write_text(json.dumps({**content, "theme": "dark"}))
+    attached.install()
+    other_agents.detach_agent(qwen, layout, environ)
+    assert json.loads(path.read_text()) == {"theme": "dark"}
+
+
+@pytest.mark.parametrize(
+    ("command", "is_ours"),
+    [
+        ("timeout 5 {launcher} gemini Stop", True),
+        ("'{launcher}' gemini Stop", True),
+        ("{launcher}", True),
+        ("{launcher}-of-mine", False),
+        ("{launcher}/other", False),
+        ("/elsewhere{launcher}", False),
+    ],
+)
+def test_a_hook_is_ours_if_it_runs_the_launcher(
+    command: str, is_ours: bool, layout: Layout, environ: dict[str, str]
+) -> None:
+    (gemini,) = (agent for agent in INSTALLABLE if agent.name == "gemini")
+    attached = attachment(gemini, layout, environ)
+    path = attached.files[0].path
+    path.parent.mkdir(parents=True)
+    hook = {"hooks": [{"type": "command", "command": command.format(launcher=layout.launcher)}]}
+    path.write_text(json.dumps({"hooks": {"SessionEnd": [hook]}}))
+    assert attached.is_attached() is is_ours
+    other_agents.detach_agent(gemini, layout, environ)
+    assert (command.format(launcher=layout.launcher) in path.read_text()) is not is_ours
+
+
+def test_a_broken_file_is_a_failure_of_the_uninstall_only_if_it_names_the_launcher(
+    layout: Layout, environ: dict[str, str]
+) -> None:
+    (cursor,) = (agent for agent in INSTALLABLE if agent.name == "cursor")
+    path = attachment(cursor, layout, environ).files[0].path
+    path.parent.mkdir(parents=True)
+    path.write_text("{ broken")
+    assert other_agents.detach_agent(cursor, layout, environ) == []
+    path.write_text(f"{{ broken {layout.launcher}")
+    (outcome,) = other_agents.detach_agent(cursor, layout, environ)
+    assert outcome.failed and str(path) in outcome.text
 
 
 def test_a_rules_file_is_written_only_on_request(layout: Layout, environ: dict[str, str]) -> None:

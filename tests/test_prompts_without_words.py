@@ -10,7 +10,7 @@ import pytest
 
 from claude_mem.hook.private_text import strip_payload
 from claude_mem.intake.event_reader import EventHeader
-from claude_mem.intake.normalisers import normalise
+from claude_mem.intake.spool import normalise
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.store.migration_steps.lines_of_notifications import convert_prompts
 from claude_mem.types import Json

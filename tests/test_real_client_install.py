@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from claude_mem.install import claude_settings
+from claude_mem.install import hooks
 from claude_mem.install.plugin import ID, REPOSITORY
+from claude_mem.install.settings_files import apply
 from tests.fake_api import Reply, tool_call
 from tests.real_client import TOOL, Client, events, needs_client, working_session
 
@@ -18,7 +19,7 @@ pytestmark = needs_client
 def test_plugin_and_settings_hooks_at_once_are_one_event_each(attached: Client) -> None:
     home, api = attached.home, attached.api
     settings = home.path / ".claude" / "settings.json"
-    claude_settings.apply(claude_settings.with_hooks(settings, home.layout.launcher))
+    apply(hooks.hooks_in(settings, home.layout.launcher).with_ours())
     checks = {check["check"]: check for check in json.loads(doctor(attached).stdout)}
     assert checks["hooks"]["verdict"] == "warning" and "twice" in checks["hooks"]["found"]
     api.say(*working_session(attached))

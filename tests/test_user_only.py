@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from claude_mem.agents import SHELL_VARIABLES
+from claude_mem.agents import all_agents
 from claude_mem.cli import commands
 from claude_mem.config import SCRIPTS, change_setting, find_layout
 from claude_mem.errors import ClaudeMemError
 from tests.conftest import Home, wait_until
 from tests.terminal import Terminal
 
+SHELL_VARIABLES = [variable for agent in all_agents() for variable in agent.shell]
 NO_AGENT = dict.fromkeys(SHELL_VARIABLES)
 
 

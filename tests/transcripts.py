@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from claude_mem.agents.agent import TranscriptEvent
 from claude_mem.intake.transcripts.import_options import ImportOptions
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
-from claude_mem.intake.transcripts.transcript import Transcript, TranscriptEvent
+from claude_mem.intake.transcripts.transcript import Transcript
 from claude_mem.types import PastSession
 from tests.payloads import PROJECT_DIR
 

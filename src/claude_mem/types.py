@@ -25,6 +25,16 @@ CLOSING = ("Stop", "StopFailure")
 WITHIN_TURN = (TOOL, TOOL_FAILURE, "SubagentStop", "PreCompact", "PostCompact")
 STATEMENT, PULL_REQUEST, BRANCH = "Statement", "PullRequest", "Branch"
 FROM_TRANSCRIPT = (STATEMENT, PULL_REQUEST, BRANCH)  # no hook reports them
+_COUNTED = "counted-"
+
+
+def counted_prompt_id(session_id: str, number: int) -> str:
+    """For transcripts that have no prompt ids, though the hooks of their client have them."""
+    return f"{_COUNTED}{number}-{session_id}"
+
+
+def is_counted(prompt_id: str) -> bool:
+    return prompt_id.startswith(_COUNTED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import click
 
+from claude_mem.agents.agent import Payload
 from claude_mem.cli.output import print_heading
 from claude_mem.config import Layout
 from claude_mem.errors import BadInput, ClaudeMemError
 from claude_mem.hook import response, spooling
 from claude_mem.hook.capture import CLAUDE
 from claude_mem.install.launcher import write_launcher
-from claude_mem.intake.transcripts.transcript import Payload, Transcript
+from claude_mem.intake.transcripts.transcript import Transcript
 from claude_mem.server import client
 from claude_mem.text import one_line, pluralize, shorten
 from claude_mem.types import FROM_TRANSCRIPT, Json

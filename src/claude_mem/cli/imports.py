@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from claude_mem.agents import AGENTS, CLAUDE, Agent
+from claude_mem.agents import CLAUDE, all_agents
+from claude_mem.agents.agent import Agent
 from claude_mem.cli.open_store import open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, print_heading, print_json, print_table
 from claude_mem.cli.user_only import refuse_agents
@@ -18,7 +19,7 @@ from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.hook.spooling import wake
 from claude_mem.index import indexing
-from claude_mem.install import other_agent_files
+from claude_mem.install import agent_files
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.intake.project_access import TrustDialog
 from claude_mem.intake.projects import Projects
@@ -48,7 +49,7 @@ TROUBLES_SHOWN = 5
     "--agent",
     "agents",
     multiple=True,
-    type=click.Choice([agent.name for agent in AGENTS if agent.transcripts]),
+    type=click.Choice([agent.name for agent in all_agents() if agent.transcripts]),
     help="Only sessions of this agent; can be repeated (default: all agents).",
 )
 @click.option("--project", default="", help="Only this project (name, key or directory).")
@@ -143,7 +144,7 @@ def _refuse_other_files(paths: list[Path]) -> None:
         except (OSError, BadInput):
             continue  # it cannot be read, which the import reports
         if not is_transcript:
-            agents = ", ".join(agent.title for agent in AGENTS if agent.transcripts)
+            agents = ", ".join(agent.title for agent in all_agents() if agent.transcripts)
             raise BadInput(
                 f"{path} is not a transcript: it contains no session. Nothing was imported. import"
                 f" takes transcripts of {agents}, directories of them, files that claude-mem export"
@@ -427,14 +428,14 @@ def claude_transcripts_home() -> Path:
 
 
 def _agents_named(names: tuple[str, ...] = ()) -> list[Agent]:
-    return [a for a in AGENTS if a.transcripts and (not names or a.name in names)]
+    return [a for a in all_agents() if a.transcripts and (not names or a.name in names)]
 
 
 def _transcripts_place(agent: Agent) -> Path:
     return (
         claude_transcripts_home()
-        if agent is CLAUDE
-        else other_agent_files.transcripts_home(agent, os.environ)
+        if agent.name == CLAUDE
+        else agent_files.transcripts_home(agent, os.environ)
     )
 
 
@@ -442,10 +443,11 @@ def all_transcripts(names: tuple[str, ...] = ()) -> list[Path]:
     """Of these agents, or of all."""
     files: list[Path] = []
     for agent in _agents_named(names):
-        if agent is CLAUDE:
+        if agent.name == CLAUDE:
             files += find_transcripts([claude_transcripts_home()])
-        else:
-            files += _find_agent_transcripts(_transcripts_place(agent), agent.transcripts)
+        elif agent.transcripts is not None:
+            pattern = agent.transcripts.pattern
+            files += sorted(p for p in _transcripts_place(agent).glob(pattern) if p.is_file())
     return files
 
 
@@ -460,11 +462,6 @@ def find_transcripts(places: Iterable[Path]) -> list[Path]:
         elif place.exists():
             transcripts[place] = None
     return list(transcripts)
-
-
-def _find_agent_transcripts(home: Path, pattern: str) -> list[Path]:
-    """The sessions of another agent: the files below its directory that match."""
-    return sorted(path for path in home.glob(pattern) if path.is_file()) if pattern else []
 
 
 def _is_session_file(path: Path, root: Path) -> bool:

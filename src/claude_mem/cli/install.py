@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from claude_mem.agents import INSTALLABLE, Agent
+from claude_mem.agents import CLAUDE, installable_agents
+from claude_mem.agents.agent import Agent, AgentEvent
 from claude_mem.cli.other_agents import (
     ALL,
     CHOICES,
@@ -31,19 +32,20 @@ from claude_mem.distribution import (
     lasting_command,
     own_passing_place,
 )
-from claude_mem.errors import ClaudeMemError, SettingsError
+from claude_mem.errors import ClaudeMemError
 from claude_mem.install import (
     attachment,
     changed_files,
-    claude_settings,
     mcp_server,
     other_agents,
     plugin,
 )
+from claude_mem.install.changed_files import Outcome
 from claude_mem.install.claude import Claude, config_dir, find_claude
-from claude_mem.install.hooks import HookEvent, events_for
+from claude_mem.install.hooks import events_for, hooks_in
 from claude_mem.install.launcher import disarm_launcher, write_launcher
 from claude_mem.install.other_agents import files_with_entries
+from claude_mem.install.settings_files import check_writable
 from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import Page
@@ -314,17 +316,18 @@ def _install_in_settings(settings: Settings, scope: str, dry_run: bool, yes: boo
     return "\n".join(filter(None, lines))
 
 
-def _events(settings: Settings) -> tuple[HookEvent, ...]:
+def _events(settings: Settings) -> tuple[AgentEvent, ...]:
     return events_for(file_hints=settings.context.file_hints)
 
 
 def _install_hooks(
-    layout: Layout, path: Path, events: tuple[HookEvent, ...], dry_run: bool, yes: bool
+    layout: Layout, path: Path, events: tuple[AgentEvent, ...], dry_run: bool, yes: bool
 ) -> str:
-    change = claude_settings.with_hooks(path, layout.launcher, events)
+    file = hooks_in(path, layout.launcher, events)
+    change = file.with_ours()
     if change.is_empty:
         return f"Our hooks are already in {path}."
-    claude_settings.check_writable(path)
+    check_writable(path)
     if dry_run or (sys.stdin.isatty() and not yes):
         print_diff(change)
     if dry_run:
@@ -333,14 +336,7 @@ def _install_hooks(
         click.confirm(f"Change {path}?", default=True, abort=True)
     layout.create()
     write_launcher(layout)
-    backup = changed_files.save_record(layout, change)
-    try:
-        claude_settings.apply(change)
-    except SettingsError:
-        changed_files.delete_record(layout, path)
-        raise
-    saved = f" Backup: {backup}" if backup else ""
-    return f"Added our hooks to {path}.{saved}"
+    return f"Added our hooks to {path}.{changed_files.write(layout, file, change, CLAUDE)}"
 
 
 def _install_server(claude: Claude | None, layout: Layout, scope: str, dry_run: bool) -> str:
@@ -391,7 +387,7 @@ def uninstall(
     if purge and not yes:
         click.confirm(f"Delete everything in {layout.root}?", abort=True)
     outcomes = _detach(settings, agents)
-    for outcome in outcomes or [attachment.Outcome("claude-mem was not installed.")]:
+    for outcome in outcomes or [Outcome("claude-mem was not installed.")]:
         click.echo(outcome.text)
     if agents:  # the others go on
         if any(outcome.failed for outcome in outcomes):
@@ -417,7 +413,7 @@ def _preview_uninstall(settings: Settings, agents: tuple[str, ...], purge: bool)
     layout = settings.layout
     parts = [
         f"the entries of {agent.title} in {path}"
-        for agent in INSTALLABLE
+        for agent in installable_agents()
         if not agents or agent.name in agents
         for path in files_with_entries(agent, layout, os.environ)
     ]
@@ -442,9 +438,9 @@ def _preview_uninstall(settings: Settings, agents: tuple[str, ...], purge: bool)
         )
 
 
-def _detach(settings: Settings, agents: tuple[str, ...]) -> list[attachment.Outcome]:
+def _detach(settings: Settings, agents: tuple[str, ...]) -> list[Outcome]:
     layout = settings.layout
-    others = [agent for agent in INSTALLABLE if not agents or agent.name in agents]
+    others = [agent for agent in installable_agents() if not agents or agent.name in agents]
     outcomes = uninstall_agents(others, layout)
     if not agents or "claude" in agents:
         claude = find_claude(settings, os.environ)

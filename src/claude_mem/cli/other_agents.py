@@ -7,23 +7,28 @@ from pathlib import Path
 
 import click
 
-from claude_mem.agents import BY_NAME, INSTALLABLE, Agent
+from claude_mem.agents import CLAUDE, find_agent, installable_agents
+from claude_mem.agents.agent import Agent
 from claude_mem.config import Layout
 from claude_mem.errors import ClaudeMemError
 from claude_mem.install import other_agents
-from claude_mem.install.attachment import Outcome
-from claude_mem.install.claude_settings import Change
+from claude_mem.install.changed_files import Outcome
 from claude_mem.install.other_agents import Attachment
+from claude_mem.install.settings_files import Change
 
 ALL = "all"
-CHOICES = ("claude", *(agent.name for agent in INSTALLABLE), ALL)
+CHOICES = (CLAUDE, *(agent.name for agent in installable_agents()), ALL)
 
 
 def chosen_agents(names: tuple[str, ...]) -> list[Agent]:
     """Without Claude Code, which is installed in other ways."""
     if ALL in names:
         return other_agents.present_agents(os.environ)
-    return [BY_NAME[name] for name in dict.fromkeys(names) if name != "claude"]
+    return [
+        agent
+        for name in dict.fromkeys(names)
+        if name != CLAUDE and (agent := find_agent(name)) is not None
+    ]
 
 
 def preview(agents: list[Agent], layout: Layout, scope: str, rules: bool) -> bool:
@@ -50,8 +55,8 @@ def install_agents(
         except ClaudeMemError as error:
             outcomes = [Outcome(f"{agent.title}: {error}", True)]
         failed |= _print(outcomes)
-        if advice := other_agents.advice(agent):
-            click.echo(advice)
+        if agent.advice:
+            click.echo(agent.advice)
     if failed:
         raise SystemExit(1)
 

@@ -1,6 +1,6 @@
 """Commands that only the user may run: an agent may follow what a repository says to it.
 
-An agent announces itself with a variable (`agents.py`) or, where that is not known, has no
+An agent announces itself with a variable (`agents/`) or, where that is not known, has no
 terminal. This stops agents that follow instructions; a program that runs as the user can change
 the files.
 """

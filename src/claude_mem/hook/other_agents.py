@@ -12,24 +12,64 @@ COPILOT, CURSOR, OPENCODE, VSCODE, WINDSURF = (
 PLAIN = b"{}"
 MARKS = (b"COPILOT_CLI", b"CURSOR_VERSION", b"GEMINI_SESSION_ID")
 
-_NESTED = (b'{"hookSpecificOutput":{"hookEventName":"%s","additionalContext":', b"}")
-_FLAT = (b'{"additionalContext":', b"")
-# Before and after the context, as a JSON string; the brace that ends the line is added last.
-_WITH_CONTEXT = {
-    CODEX: _NESTED,
-    GEMINI: _NESTED,
-    QWEN: _NESTED,
-    VSCODE: _NESTED,
-    COPILOT: _FLAT,
-    OPENCODE: _FLAT,
-    CURSOR: (b'{"additional_context":', b""),
+# Before and after the context, which is a JSON string.
+NESTED = (b'"hookSpecificOutput":{"hookEventName":"%s","additionalContext":', b"}")
+FLAT = (b'"additionalContext":', b"")
+
+
+class Output:
+    """How an agent takes a context from a hook, and whether it shows the user a message."""
+
+    def __init__(
+        self,
+        context: tuple[bytes, bytes] | None = None,
+        *,
+        opening: bytes = b"{",
+        prompt_event: bytes = b"UserPromptSubmit",  # as the client names it
+        shows_messages: bool = False,
+        max_bytes: int | None = None,  # of a context
+        escapes_brackets: bool = False,
+    ) -> None:
+        self.context = context
+        self.opening = opening
+        self.prompt_event = prompt_event
+        self.shows_messages = shows_messages
+        self.max_bytes = max_bytes
+        self.escapes_brackets = escapes_brackets
+
+    def line(self, event: bytes, context: bytes = b"", message: bytes = b"") -> bytes:
+        """`context` and `message` are JSON strings with their quotes, or empty."""
+        fields = []
+        if context and self.context is not None:
+            before, after = self.context
+            if b"%s" in before:
+                before %= self.prompt_event if event == b"UserPromptSubmit" else event
+            fields.append(before + self.fit(context) + after)
+        if message and self.shows_messages:
+            fields.append(b'"systemMessage":' + message)
+        comma = b"," if fields and self.opening != b"{" else b""
+        return self.opening + comma + b",".join(fields) + b"}"
+
+    def fit(self, context: bytes) -> bytes:
+        """The JSON string of a context, as this agent takes it."""
+        if self.escapes_brackets:
+            context = context.replace(b"<", rb"\u2039").replace(b">", rb"\u203a")
+        if self.max_bytes is None or len(context) <= self.max_bytes:
+            return context
+        return _whole_lines(context, self.max_bytes - len(_FENCE_END) - 1) + _FENCE_END + b'"'
+
+
+# What a hook prints without a worker, by the agent: as `agents/` declares it, which no hook can
+# import.
+OUTPUTS = {
+    CODEX: Output(NESTED, shows_messages=True, max_bytes=10_000),
+    GEMINI: Output(NESTED, prompt_event=b"BeforeAgent", shows_messages=True, escapes_brackets=True),
+    QWEN: Output(NESTED, shows_messages=True),
+    VSCODE: Output(NESTED, shows_messages=True),
+    COPILOT: Output(FLAT),
+    OPENCODE: Output(FLAT),
+    CURSOR: Output((b'"additional_context":', b"")),
 }
-# What the client calls the events that take a context, where that is not our name of them.
-_EVENTS = {(GEMINI, b"UserPromptSubmit"): b"BeforeAgent"}
-SHOWS_MESSAGES = (CODEX, GEMINI, QWEN, VSCODE)  # to the user
-MAX_BYTES = {
-    CODEX: 10_000
-}  # of a context; Codex gives the agent only the beginning of a longer one
 _FENCE_END = rb"\n</claude-mem-context>"
 
 
@@ -50,27 +90,8 @@ def caller(dialect: bytes, environ: dict[bytes, bytes], payload: bytes) -> bytes
 
 
 def line(dialect: bytes, event: bytes, context: bytes = b"", message: bytes = b"") -> bytes:
-    """`context` and `message` are JSON strings with their quotes, or empty."""
-    parts = _WITH_CONTEXT.get(dialect)
-    text = b"{"
-    if context and parts is not None:
-        before, after = parts
-        if b"%s" in before:
-            before %= _EVENTS.get((dialect, event), event)
-        text = before + fit_context(dialect, context) + after
-    if message and dialect in SHOWS_MESSAGES:
-        text += (b"" if text == b"{" else b",") + b'"systemMessage":' + message
-    return text + b"}"
-
-
-def fit_context(dialect: bytes, context: bytes) -> bytes:
-    """The JSON string of a context, as this agent takes it."""
-    if dialect == GEMINI:  # it would escape them
-        context = context.replace(b"<", rb"\u2039").replace(b">", rb"\u203a")
-    limit = MAX_BYTES.get(dialect)
-    if limit is None or len(context) <= limit:
-        return context
-    return _whole_lines(context, limit - len(_FENCE_END) - 1) + _FENCE_END + b'"'
+    output = OUTPUTS.get(dialect)
+    return output.line(event, context, message) if output is not None else PLAIN
 
 
 def _whole_lines(context: bytes, size: int) -> bytes:

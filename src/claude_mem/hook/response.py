@@ -1,5 +1,6 @@
 """What a hook prints: the context of SessionStart, the hint of a prompt or of a tool. It requests
-them from the worker over its Unix socket. The worker makes the same lines (`answer_line`).
+them from the worker over its Unix socket. The worker makes the same lines, as `agents/` declares
+them.
 
 The worker stores a rendered context as a JSON string literal, so that the hook can print it without
 a JSON encoder when no worker responds. In a directory for which none was rendered, such as a new
@@ -61,7 +62,7 @@ def context_line(
 def answer_line(dialect: bytes, event: bytes, context: bytes, message: bytes) -> bytes:
     """`context` and `message` are JSON strings with their quotes, or empty. No two agents take
     quite the same JSON."""
-    if dialect not in (b"claude", b"http"):
+    if dialect != b"claude":
         from claude_mem.hook import other_agents
 
         return other_agents.line(dialect, event, context, message)

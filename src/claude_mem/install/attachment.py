@@ -6,19 +6,16 @@ removes the other. Each step reports an `Outcome`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from claude_mem.agents import CLAUDE
 from claude_mem.config import Layout
-from claude_mem.errors import ClaudeMemError, SettingsError
-from claude_mem.install import changed_files, claude_settings, mcp_server, plugin
+from claude_mem.errors import ClaudeMemError
+from claude_mem.install import changed_files, mcp_server, plugin
+from claude_mem.install.changed_files import Outcome
 from claude_mem.install.claude import Claude, config_dir
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    text: str
-    failed: bool = False
+from claude_mem.install.hooks import hooks_in
+from claude_mem.install.settings_files import SettingsFile
 
 
 def settings_files(environ: Mapping[str, str]) -> list[Path]:
@@ -34,20 +31,13 @@ def settings_files(environ: Mapping[str, str]) -> list[Path]:
 
 def files_with_hooks(layout: Layout, environ: Mapping[str, str]) -> list[Path]:
     """Of the files that install recorded and those it would write from here."""
-    recorded = [file.path for file in _records_of_claude(layout)]
-    candidates = dict.fromkeys((*recorded, *settings_files(environ)))
-    return [path for path in candidates if _has_hooks(path, layout.launcher)]
+    return [file.path for file in _files(layout, environ) if file.has_any()]
 
 
-def _records_of_claude(layout: Layout) -> list[changed_files.ChangedFile]:
-    return [file for file in changed_files.read_records(layout) if file.agent == "claude"]
-
-
-def _has_hooks(path: Path, launcher: Path) -> bool:
-    try:
-        return bool(claude_settings.hooked_events(path, launcher))
-    except SettingsError:
-        return False
+def _files(layout: Layout, environ: Mapping[str, str]) -> list[SettingsFile]:
+    recorded = changed_files.recorded_paths(layout, CLAUDE)
+    paths = dict.fromkeys((*recorded, *settings_files(environ)))
+    return [hooks_in(path, layout.launcher) for path in paths]
 
 
 def has_plugin(claude: Claude | None) -> bool:
@@ -58,29 +48,8 @@ def has_plugin(claude: Claude | None) -> bool:
 
 
 def remove_hooks(layout: Layout, environ: Mapping[str, str]) -> list[Outcome]:
-    """Restore the recorded files, then remove what is still in the files of this directory."""
-    outcomes = []
-    for file in _records_of_claude(layout):
-        try:
-            outcomes += _removed(changed_files.revert_file(layout, file))
-        except SettingsError as error:
-            outcomes.append(_not_removed(error))
-    for path in settings_files(environ):
-        try:
-            change = claude_settings.without_hooks(path, layout.launcher)
-            claude_settings.apply(change)
-            outcomes += _removed(change)
-        except SettingsError as error:
-            outcomes.append(_not_removed(error))
-    return list(dict.fromkeys(outcomes))
-
-
-def _removed(change: claude_settings.Change) -> list[Outcome]:
-    return [] if change.is_empty else [Outcome(f"Removed our hooks from {change.path}.")]
-
-
-def _not_removed(error: SettingsError) -> Outcome:
-    return Outcome(f"Our hooks were not removed, please edit the file yourself: {error}.", True)
+    files = _files(layout, environ)
+    return changed_files.remove_ours(layout, CLAUDE, files, "Removed our hooks from")
 
 
 def remove_servers(

@@ -2,35 +2,49 @@
 
 import base64
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from claude_mem.config import Layout, write_private
-from claude_mem.install.claude_settings import Change, apply, containers, read, without_hooks
+from claude_mem.errors import SettingsError
 from claude_mem.install.remover import Restorable, write_remover
+from claude_mem.install.settings_files import Change, SettingsFile, apply
 
 _FILE = "installed.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a step of install or uninstall did, for the user."""
+
+    text: str
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile(Restorable):
     agent: str = "claude"
 
-    def revert(self, launcher: Path) -> Change:
-        """The bytes from before if nothing else changed since; otherwise only our entries go."""
-        if read(self.path) == self.after:
-            return Change(self.path, self.after, self.before)
-        return without_hooks(self.path, launcher, containers(self.before))
 
-
-def save_record(layout: Layout, change: Change, agent: str = "claude") -> Path | None:
-    """Record the change and back up the file; returns the backup, or None if there was no file."""
+def write(layout: Layout, file: SettingsFile, change: Change, agent: str) -> str:
+    """Record the change, back up the file and write it; returns a note about the backup."""
     assert change.after is not None
-    records = {file.path: file for file in read_records(layout)}
-    before = _content_without_ours(records.get(change.path), change, layout.launcher, agent)
-    records[change.path] = ChangedFile(change.path, before, change.after, agent)
-    _write(layout, list(records.values()))
+    records = {record.path: record for record in read_records(layout)}
+    before = _content_without_ours(records.get(file.path), file, change)
+    records[file.path] = ChangedFile(file.path, before, change.after, agent)
+    _write_records(layout, list(records.values()))
+    backup = _back_up(layout, change, agent)
+    try:
+        apply(change)
+    except SettingsError:
+        _delete_record(layout, file.path)
+        raise
+    return f" Backup: {backup}" if backup else ""
+
+
+def _back_up(layout: Layout, change: Change, agent: str) -> Path | None:
     if change.before is None:
         return None
     layout.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -41,14 +55,48 @@ def save_record(layout: Layout, change: Change, agent: str = "claude") -> Path |
 
 
 def _content_without_ours(
-    record: ChangedFile | None, change: Change, launcher: Path, agent: str
+    record: ChangedFile | None, file: SettingsFile, change: Change
 ) -> bytes | None:
     """The user's own content, with every change they made since the last install."""
     if record is None:
         return change.before
-    if change.before == record.after or agent != "claude":
+    if change.before == record.after or file.content is not None:
         return record.before
-    return without_hooks(change.path, launcher, containers(record.before)).after
+    return file.without_ours(record.before).after
+
+
+def remove_ours(
+    layout: Layout, agent: str, files: Iterable[SettingsFile], removed: str
+) -> list[Outcome]:
+    """What is ours goes; a file in which nothing else has changed since install is as before.
+    `removed` begins the line for the user."""
+    records = {record.path: record for record in read_records(layout) if record.agent == agent}
+    outcomes = []
+    for file in files:
+        try:
+            change = _reverted(file, records.get(file.path))
+            apply(change)
+            if file.path in records:
+                _delete_record(layout, file.path)
+            if not change.is_empty:
+                outcomes.append(Outcome(f"{removed} {file.path}."))
+        except SettingsError as error:
+            text = f"Our entries were not removed, please edit the file yourself: {error}."
+            outcomes.append(Outcome(text, True))
+    return outcomes
+
+
+def _reverted(file: SettingsFile, record: ChangedFile | None) -> Change:
+    if record is not None:
+        change = file.without_ours(record.before)
+        is_as_installed = change.before == record.after
+        return Change(file.path, record.after, record.before) if is_as_installed else change
+    try:
+        return file.without_ours()
+    except SettingsError:
+        if file.names_launcher():
+            raise
+        return Change(file.path, None, None)  # it cannot be read, but has nothing of ours
 
 
 def read_records(layout: Layout) -> list[ChangedFile]:
@@ -67,18 +115,15 @@ def read_records(layout: Layout) -> list[ChangedFile]:
         return []
 
 
-def delete_record(layout: Layout, path: Path) -> None:
-    _write(layout, [file for file in read_records(layout) if file.path != path])
+def recorded_paths(layout: Layout, agent: str) -> list[Path]:
+    return [record.path for record in read_records(layout) if record.agent == agent]
 
 
-def revert_file(layout: Layout, file: ChangedFile) -> Change:
-    change = file.revert(layout.launcher)
-    apply(change)
-    delete_record(layout, file.path)
-    return change
+def _delete_record(layout: Layout, path: Path) -> None:
+    _write_records(layout, [file for file in read_records(layout) if file.path != path])
 
 
-def _write(layout: Layout, files: list[ChangedFile]) -> None:
+def _write_records(layout: Layout, files: list[ChangedFile]) -> None:
     rows = [
         {
             "path": str(file.path),

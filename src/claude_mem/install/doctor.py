@@ -12,21 +12,16 @@ from typing import Literal
 
 from claude_mem import __version__
 from claude_mem.agents import is_agent
-from claude_mem.config import (
-    Settings,
-    environment_for_worker,
-    load_usable_settings,
-    move_aside,
-)
+from claude_mem.config import Settings, environment_for_worker, load_usable_settings, move_aside
 from claude_mem.config.pausing import current_pause
 from claude_mem.config.sources import MOVE_ASIDE
 from claude_mem.distribution import lasting_command, own_passing_place, passing_place
 from claude_mem.errors import ClaudeMemError, DamagedDatabase, NewerDatabase, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
-from claude_mem.install import attachment, claude_settings, mcp_server, plugin
+from claude_mem.install import attachment, mcp_server, plugin
 from claude_mem.install.claude import Claude, find_claude
-from claude_mem.install.hooks import EVENTS
+from claude_mem.install.hooks import EVENTS, hooked_events
 from claude_mem.install.launcher import launcher_parts, launcher_version, write_launcher
 from claude_mem.install.other_agent_checks import check_agents
 from claude_mem.install.other_installs import find_other_installs
@@ -122,7 +117,7 @@ class Doctor:
         launcher = self.settings.layout.launcher
         for path in attachment.settings_files(self.environ):
             try:
-                events = claude_settings.hooked_events(path, launcher)
+                events = hooked_events(path, launcher)
             except SettingsError as error:
                 return Check("hooks", "wrong", str(error), f"edit {path}")
             missing = [event.name for event in EVENTS if event.name not in events]

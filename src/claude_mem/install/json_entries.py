@@ -1,25 +1,28 @@
-"""Inserts our entries into a JSON file of another agent and removes them; nothing else changes.
+"""Inserts our entries into a JSON file of an agent and removes them; nothing else changes.
 
-An entry is an element of a list, such as `hooks.Stop`, or a member of an object, such as
-`mcpServers.claude-mem`. It is ours if it runs one of our launchers.
+An entry is ours if it runs one of our launchers, even if the user edited it.
 """
 
-import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from claude_mem.agents.agent import Entry
 from claude_mem.errors import BadInput, SettingsError
 from claude_mem.install import jsonc
+from claude_mem.json_objects import strings_in
 from claude_mem.types import Json
 
+Place = tuple[str, ...]
+_IN_A_PATH = r"[\w./-]"
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    place: tuple[str, ...]  # of the list, or of the member itself
-    value: Json
-    is_element: bool = True
-    is_default: bool = False  # only where the file has no such member; it stays at the end
+
+def runs(value: object, launcher: Path) -> bool:
+    """Whether a text in the value names the launcher."""
+    whole_path = re.compile(rf"(?<!{_IN_A_PATH}){re.escape(str(launcher))}(?!{_IN_A_PATH})")
+    return any(whole_path.search(text) for text in strings_in(cast(Json, value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,34 +33,25 @@ class Editor:
     launchers: tuple[Path, ...]
 
     def with_entries(self, text: str, entries: tuple[Entry, ...]) -> str:
+        """Elements of ours in lists next to these are removed: they are of another version."""
         text = text if text.strip() else "{}\n"
         for entry in entries:
             text = self._add(text, entry)
-        return text
+        return self._without_ours(text, entries, kept=frozenset(entry.place for entry in entries))
 
     def without_entries(
-        self, text: str, entries: tuple[Entry, ...], existed: frozenset[tuple[str, ...]]
+        self, text: str, entries: tuple[Entry, ...], existed: frozenset[Place] = frozenset()
     ) -> str:
         """`existed`: the containers that the file had before install; they stay."""
-        if not text.strip():
-            return text
-        for entry in entries:
-            while (shorter := self._remove(text, entry, existed)) is not None:
-                text = shorter
-        return text
+        return self._without_ours(text, entries, existed) if text.strip() else text
 
-    def missing(self, text: str, entries: tuple[Entry, ...]) -> list[tuple[str, ...]]:
-        """The places where the file has no entry of ours."""
+    def places(self, text: str, entries: tuple[Entry, ...]) -> list[Place]:
+        """Where the file has an entry of ours."""
         root = self._parse(text if text.strip() else "{}")
-        return [
-            entry.place
-            for entry in entries
-            if not entry.is_default and not any(True for _ in self._ours(root, entry))
-        ]
+        return list(dict.fromkeys(nodes.place for nodes, _ in self._ours(root, entries)))
 
     def is_ours(self, value: object) -> bool:
-        text = json.dumps(value, ensure_ascii=False)
-        return any(str(launcher) in text for launcher in self.launchers)
+        return any(runs(value, launcher) for launcher in self.launchers)
 
     def _parse(self, text: str) -> jsonc.Node:
         try:
@@ -69,8 +63,7 @@ class Editor:
         return node
 
     def _add(self, text: str, entry: Entry) -> str:
-        root = self._parse(text)
-        node: jsonc.Node = root
+        node = self._parse(text)
         for depth, name in enumerate(entry.place):
             if node.members is None:
                 raise self._wrong_type(entry.place[:depth], "an object")
@@ -81,17 +74,20 @@ class Editor:
         if entry.is_default:
             return text
         if not entry.is_element:
-            return self._replace_member(text, node, entry)
+            return self._checked_member(text, node, entry)
         if node.elements is None:
             raise self._wrong_type(entry.place, "a list")
+        if any(element.value == entry.value for element in node.elements):
+            return text
         for element in node.elements:
             if self.is_ours(element.value):
-                is_shared = len(_commands(element.value)) > 1  # the user added to it
-                same = element.value == entry.value
-                return text if same or is_shared else jsonc.replace(text, element, entry.value)
+                commands = _commands(element)
+                is_shared = not all(self.is_ours(command.value) for command in commands)
+                # Of an older form, unless the user added to it.
+                return text if is_shared else jsonc.replace(text, element, entry.value)
         return jsonc.append_element(text, node, entry.value)
 
-    def _replace_member(self, text: str, node: jsonc.Node, entry: Entry) -> str:
+    def _checked_member(self, text: str, node: jsonc.Node, entry: Entry) -> str:
         if not self.is_ours(node.value):
             name = ".".join(entry.place)
             raise SettingsError(
@@ -99,63 +95,92 @@ class Editor:
             )
         return text  # as it is: the user may have added to it
 
-    def _ours(self, root: jsonc.Node, entry: Entry) -> Iterator[tuple[list[jsonc.Node], int]]:
-        """The nodes from the root to the container, and the position of our element in it."""
-        nodes = [root]
-        for name in entry.place:
-            child = (nodes[-1].members or {}).get(name)
-            if child is None:
-                return
-            nodes.append(child)
-        if not entry.is_element:
-            if self.is_ours(nodes[-1].value):
-                yield nodes, -1
-            return
-        for position, element in enumerate(nodes[-1].elements or []):
-            if self.is_ours(element.value):
-                yield nodes, position
+    def _ours(
+        self, root: jsonc.Node, entries: tuple[Entry, ...]
+    ) -> Iterator[tuple["_Nodes", jsonc.Node | None]]:
+        """The members of ours, and the elements with their lists."""
+        for nodes in _lists(root, entries):
+            for element in nodes.last.elements or []:
+                if self.is_ours(element.value):
+                    yield nodes, element
+        for entry in entries:
+            if not entry.is_element and not entry.is_default:
+                member = _find(root, entry.place)
+                if member is not None and self.is_ours(member.last.value):
+                    yield member, None
 
-    def _remove(self, text: str, entry: Entry, existed: frozenset[tuple[str, ...]]) -> str | None:
-        root = self._parse(text)
-        ours = None if entry.is_default else next(self._ours(root, entry), None)
-        if ours is None:
-            return None
-        nodes, position = ours
-        if entry.is_element:
-            elements = nodes[-1].elements or []
-            element = elements[position]
-            if (command := self._shared_command(element)) is not None:
-                return jsonc.remove_child(text, *command)
-            if len(elements) > 1 or entry.place in existed:
-                return jsonc.remove_child(text, nodes[-1], element)
-        return _remove_member(text, nodes, entry.place, existed)
+    def _without_ours(
+        self,
+        text: str,
+        entries: tuple[Entry, ...],
+        existed: frozenset[Place] = frozenset(),
+        kept: frozenset[Place] = frozenset(),
+    ) -> str:
+        while True:
+            ours = self._ours(self._parse(text), entries)
+            nodes, element = next((o for o in ours if o[0].place not in kept), (None, None))
+            if nodes is None:
+                return text
+            text = self._without(text, nodes, element, existed)
 
-    def _shared_command(self, element: jsonc.Node) -> tuple[jsonc.Node, jsonc.Node] | None:
-        """Our command in an entry to which the user added others."""
-        commands = (element.members or {}).get("hooks")
-        if commands is None or len(commands.elements or []) < 2:
-            return None
-        ours = (node for node in commands.elements or [] if self.is_ours(node.value))
-        return commands, next(ours)
+    def _without(
+        self, text: str, nodes: "_Nodes", element: jsonc.Node | None, existed: frozenset[Place]
+    ) -> str:
+        if element is None:
+            return _remove_member(text, nodes, existed)
+        commands = _commands(element)
+        ours = [command for command in commands if self.is_ours(command.value)]
+        if ours and len(ours) < len(commands):  # the user added others
+            return jsonc.remove_child(text, (element.members or {})["hooks"], ours[0])
+        if len(nodes.last.elements or []) > 1 or nodes.place in existed:
+            return jsonc.remove_child(text, nodes.last, element)
+        return _remove_member(text, nodes, existed)
 
-    def _wrong_type(self, place: tuple[str, ...], expected: str) -> SettingsError:
+    def _wrong_type(self, place: Place, expected: str) -> SettingsError:
         name = ".".join(place)
         return SettingsError(f"{self.path}: {name} must be {expected}; the file was not changed")
 
 
-def containers(text: str, entries: tuple[Entry, ...]) -> frozenset[tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """The nodes from the root to a place."""
+
+    place: Place
+    nodes: tuple[jsonc.Node, ...]
+
+    @property
+    def last(self) -> jsonc.Node:
+        return self.nodes[-1]
+
+
+def containers(text: str, entries: tuple[Entry, ...]) -> frozenset[Place]:
     """Which objects and lists around the entries the file has."""
     if not text.strip():
         return frozenset()
     root = jsonc.parse(text)
-    present = set()
-    for entry in entries:
-        node: jsonc.Node | None = root
-        for depth, name in enumerate(entry.place, 1):
-            node = (node.members or {}).get(name) if node is not None else None
-            if node is not None:
-                present.add(entry.place[:depth])
-    return frozenset(present)
+    prefixes = {
+        entry.place[:depth] for entry in entries for depth in range(1, len(entry.place) + 1)
+    }
+    lists = {nodes.place for nodes in _lists(root, entries)}
+    return frozenset(lists | {place for place in prefixes if _find(root, place) is not None})
+
+
+def _find(root: jsonc.Node, place: Place) -> _Nodes | None:
+    nodes = [root]
+    for name in place:
+        child = (nodes[-1].members or {}).get(name)
+        if child is None:
+            return None
+        nodes.append(child)
+    return _Nodes(place, tuple(nodes))
+
+
+def _lists(root: jsonc.Node, entries: tuple[Entry, ...]) -> Iterator[_Nodes]:
+    """All members of the objects in which the entries have their lists."""
+    for parent in dict.fromkeys(entry.place[:-1] for entry in entries if entry.is_element):
+        found = _find(root, parent)
+        for name, member in (found.last.members or {}).items() if found else ():
+            yield _Nodes((*parent, name), (*found.nodes, member))  # type: ignore[union-attr]
 
 
 def _nested(entry: Entry, depth: int) -> Json:
@@ -165,21 +190,19 @@ def _nested(entry: Entry, depth: int) -> Json:
     return value
 
 
-def _commands(entry: object) -> list[object]:
-    commands = entry.get("hooks") if isinstance(entry, dict) else None
-    return commands if isinstance(commands, list) else []
+def _commands(element: jsonc.Node) -> list[jsonc.Node]:
+    """Of an element that runs several; empty if it is a command itself."""
+    hooks = (element.members or {}).get("hooks")
+    return (hooks.elements if hooks else None) or []
 
 
-def _remove_member(
-    text: str,
-    nodes: list[jsonc.Node],
-    place: tuple[str, ...],
-    existed: frozenset[tuple[str, ...]],
-) -> str:
+def _remove_member(text: str, nodes: _Nodes, existed: frozenset[Place]) -> str:
     """With the objects that only held it and did not exist before."""
-    depth = len(place)
+    depth = len(nodes.place)
     while (
-        depth > 1 and len(nodes[depth - 1].members or {}) == 1 and place[: depth - 1] not in existed
+        depth > 1
+        and len(nodes.nodes[depth - 1].members or {}) == 1
+        and nodes.place[: depth - 1] not in existed
     ):
         depth -= 1
-    return jsonc.remove_child(text, nodes[depth - 1], nodes[depth])
+    return jsonc.remove_child(text, nodes.nodes[depth - 1], nodes.nodes[depth])

@@ -3,16 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from claude_mem.agents import INSTALLABLE, Agent
+from claude_mem.agents import installable_agents
+from claude_mem.agents.agent import Agent
 from claude_mem.config import Layout
 from claude_mem.errors import SettingsError
-from claude_mem.install.other_agents import (
-    Attachment,
-    advice,
-    attachments,
-    is_present,
-    program_path,
-)
+from claude_mem.install.other_agents import Attachment, attachments, is_present, program_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +21,7 @@ class AgentCheck:
 
 def check_agents(layout: Layout, environ: Mapping[str, str]) -> Iterator[AgentCheck]:
     """Of each agent that is attached, or present on this machine."""
-    for agent in INSTALLABLE:
+    for agent in installable_agents():
         places = attachments(agent, layout, environ)
         if places:
             yield _check_attached(agent, places, environ)
@@ -51,5 +46,5 @@ def _check_attached(
         return AgentCheck(agent, True, False, "installed by another version", repair)
     paths = ", ".join(str(file.path) for place in places for file in place.files)
     program = program_path(agent, environ) or "its program is not on the PATH"
-    detail = " ".join(filter(None, (f"{paths}; {program}.", advice(agent))))
+    detail = " ".join(filter(None, (f"{paths}; {program}.", agent.advice)))
     return AgentCheck(agent, True, True, detail)

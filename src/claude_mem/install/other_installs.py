@@ -16,7 +16,7 @@ from claude_mem.config import Layout
 from claude_mem.errors import BadInput
 from claude_mem.install import jsonc
 from claude_mem.install.claude import config_dir
-from claude_mem.install.hooks import is_our_command
+from claude_mem.install.json_entries import runs
 from claude_mem.text import pluralize
 from claude_mem.types import Json
 
@@ -141,7 +141,7 @@ def _hook_commands(content: dict[str, Json]) -> Iterator[dict[str, Json]]:
 def _is_foreign(command: dict[str, Json], launcher: Path) -> bool:
     line = _command_line(command).replace("\\", "/")
     foreign = COMMAND in line and any(script in line for script in _FOREIGN_SCRIPTS)
-    return foreign and not is_our_command(command, launcher)
+    return foreign and not runs(command, launcher)
 
 
 def _command_line(command: dict[str, Json]) -> str:

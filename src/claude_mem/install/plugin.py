@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 from claude_mem import __version__
+from claude_mem.agents.agent import AgentEvent
 from claude_mem.config import Layout
 from claude_mem.install.claude import Claude
-from claude_mem.install.hooks import EVENTS, HookEvent, all_entries
+from claude_mem.install.hooks import EVENTS, all_entries
 from claude_mem.install.remover import MARKETPLACE, PLUGIN
 from claude_mem.types import Json
 
@@ -32,7 +33,7 @@ def installed_dir(layout: Layout) -> Path:
     return layout.root / "plugin"
 
 
-def write_plugin(layout: Layout, events: tuple[HookEvent, ...] = EVENTS) -> Path:
+def write_plugin(layout: Layout, events: tuple[AgentEvent, ...] = EVENTS) -> Path:
     """Returns the directory for `claude plugin marketplace add`."""
     target = installed_dir(layout)
     if target.exists():
@@ -49,7 +50,7 @@ def write_plugin(layout: Layout, events: tuple[HookEvent, ...] = EVENTS) -> Path
     return target
 
 
-def install_plugin(claude: Claude, layout: Layout, events: tuple[HookEvent, ...] = EVENTS) -> None:
+def install_plugin(claude: Claude, layout: Layout, events: tuple[AgentEvent, ...] = EVENTS) -> None:
     directory = write_plugin(layout, events)
     listed = claude.plugin("marketplace", "list")
     if MARKETPLACE in listed and str(directory) not in listed:  # that of a repository

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from itertools import chain
 
 from claude_mem.config import CaptureSettings
@@ -21,8 +20,8 @@ from claude_mem.json_objects import limit_work, shorten_json, strings_in
 from claude_mem.language.prompt import parse_prompt, tag_content
 from claude_mem.observer.local.here_documents import here_document_of, without_here_documents
 from claude_mem.redaction import Redactor
-from claude_mem.store.clock import EARLIEST_MS
 from claude_mem.text import shorten_middle
+from claude_mem.timestamps import EARLIEST_MS, LATEST_MS, milliseconds
 from claude_mem.types import ClientMessage, Event, Json, RecordKind, RecordPart, Speaker
 from claude_mem.word_runs import checksums_of
 
@@ -52,7 +51,6 @@ RECORDED_TOOLS = frozenset((QUESTION_TOOL, "TodoWrite"))
 FIELD_BYTES = 8192  # longest field of a raw event
 PROMPT_LIMIT_FACTOR = 4  # searches rely on prompts, so they may be longer than other fields
 
-_LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
 _MAX_SECONDS_VALUE = 100_000_000_000  # as milliseconds this is 1973; as seconds, the year 5138
 
 Payload = Mapping[str, Json]
@@ -307,18 +305,6 @@ def _without_bulk(value: Json) -> Json:
     }
 
 
-def milliseconds(timestamp: Json) -> int | None:
-    """Of a time in ISO 8601; None if it is not one."""
-    if not isinstance(timestamp, str):
-        return None
-    try:
-        at = datetime.fromisoformat(timestamp)
-    except ValueError:
-        return None
-    ms = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
-    return ms if EARLIEST_MS <= ms < _LATEST_MS else None
-
-
 def payload_time(timestamp: Json, arrived_ms: int) -> int | None:
     """ISO 8601, or a Unix time in seconds or milliseconds; never later than the arrival."""
     ms = milliseconds(timestamp)
@@ -328,10 +314,10 @@ def payload_time(timestamp: Json, arrived_ms: int) -> int | None:
 
 
 def _from_number(value: float) -> int | None:
-    if not EARLIEST_MS / 1000 <= value < _LATEST_MS:  # also false for nan
+    if not EARLIEST_MS / 1000 <= value < LATEST_MS:  # also false for nan
         return None
     ms = round(value * 1000 if value < _MAX_SECONDS_VALUE else value)
-    return ms if EARLIEST_MS <= ms < _LATEST_MS else None
+    return ms if EARLIEST_MS <= ms < LATEST_MS else None
 
 
 # The words in an event, of the user, the agent and its subagents

@@ -12,20 +12,21 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from claude_mem.agents import find_agent
+from claude_mem.agents.reading.fields import Fields
 from claude_mem.config import CaptureSettings, Layout
 from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
-from claude_mem.hook.private_text import strip_payload
+from claude_mem.hook.private_text import MARK, strip_payload
 from claude_mem.hook.spooling import FORMAT, MAGIC, MAX_RECORD, SUFFIX
 from claude_mem.intake import rejected_events, undeletable
 from claude_mem.intake.crash_mark import CrashMark
 from claude_mem.intake.event_reader import EventHeader, EventReader
-from claude_mem.intake.normalisers import NORMALISERS, normalise
 from claude_mem.intake.untrusted_files import read_whole
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.json_objects import SHORT_PAYLOAD, parse_object
@@ -99,7 +100,7 @@ def parse(data: bytes) -> SpooledEvent:
         arrived_ms=arrived_ns // 1_000_000,
         project_dir=_unescape(directory),
         dialect=dialect or "claude",
-        is_short=len(payload) <= SHORT_PAYLOAD and dialect not in NORMALISERS,
+        is_short=len(payload) <= SHORT_PAYLOAD and not _is_rewritten(dialect),
     )
     # The hook has stripped it already; whatever wrote this file, nothing private goes on.
     return SpooledEvent(header, version, strip_payload(payload))
@@ -120,8 +121,30 @@ def _unescape(text: str) -> str:
 
 def events_of(record: SpooledEvent) -> list[tuple[EventHeader, dict[str, Json]]]:
     """One of Claude Code; of another agent none or several, rewritten as Claude Code's."""
-    header, payload = record.header, parse_object(record.payload)
-    return normalise(header, payload) if header.dialect in NORMALISERS else [(header, payload)]
+    return normalise(record.header, parse_object(record.payload))
+
+
+def _is_rewritten(dialect: str) -> bool:
+    return (agent := find_agent(dialect)) is not None and agent.normalise is not None
+
+
+def normalise(
+    header: EventHeader, payload: dict[str, Json]
+) -> list[tuple[EventHeader, dict[str, Json]]]:
+    """The events of a payload, in the format of Claude Code's hooks. A payload may become no event,
+    such as Qwen's empty prompts, or several, such as a patch of several files."""
+    agent = find_agent(header.dialect)
+    if agent is None or agent.normalise is None:
+        return [(header, payload)]
+    events = []
+    for event in agent.normalise(header.kind, Fields(payload)):
+        cwd = event.payload.get("cwd")
+        # CLAUDE_PROJECT_DIR may be inherited from an agent that started this one.
+        directory = cwd if isinstance(cwd, str) and cwd else header.project_dir
+        marked = {MARK: payload[MARK]} if MARK in payload else {}
+        header_of_event = replace(header, kind=event.kind, project_dir=directory)
+        events.append((header_of_event, {**event.payload, **marked}))
+    return events
 
 
 class StartContexts(Protocol):

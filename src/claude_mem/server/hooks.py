@@ -8,8 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from claude_mem.agents import find_agent
+from claude_mem.agents.agent import NO_CONTEXT
 from claude_mem.errors import BadInput
-from claude_mem.hook.response import answer_line
 from claude_mem.intake.spool import BadSpoolFileError
 from claude_mem.server.requests import read_body
 from claude_mem.types import HookAnswer
@@ -45,12 +46,9 @@ async def _respond(
         answer = await answering
     except BadSpoolFileError as error:
         raise BadInput(str(error)) from None
-    line = answer_line(
-        _encoded(answer.dialect),
-        answer.event.encode(),
-        _literal(answer.context),
-        _literal(answer.message),
-    )
+    agent = find_agent(answer.dialect)
+    output = agent.output if agent is not None else NO_CONTEXT
+    line = output.line(answer.event.encode(), _literal(answer.context), _literal(answer.message))
     return Response(line, media_type="application/json", background=after)
 
 

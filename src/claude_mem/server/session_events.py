@@ -8,10 +8,10 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from claude_mem import params
+from claude_mem.agents.reading.editors import tool_payloads
 from claude_mem.config.pausing import current_pause
 from claude_mem.hook.private_text import MARK
 from claude_mem.intake.event_reader import EventHeader, with_prompt_number
-from claude_mem.intake.normalisers.editors import tool_payloads
 from claude_mem.intake.transcripts.transcript import is_within
 from claude_mem.server.requests import MAX_ID, read_payload, required_text, text_of
 from claude_mem.store.memory_rows import JsonRow

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 Clock = Callable[[], int]
-# No client wrote anything before the year 2000: such a time is broken.
-EARLIEST_MS = int(datetime(2000, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
 
 def now_ms() -> int:

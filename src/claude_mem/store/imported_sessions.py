@@ -23,7 +23,6 @@ from claude_mem.store.turns import (
     insert_events,
     insert_turn,
     is_blocked,
-    is_counted,
 )
 from claude_mem.types import (
     SESSION_END,
@@ -34,6 +33,7 @@ from claude_mem.types import (
     PastTurn,
     Project,
     TranscriptToDistil,
+    is_counted,
 )
 
 UNDISTILLED = -1  # the version of a turn that has no memories yet

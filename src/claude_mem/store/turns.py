@@ -39,7 +39,6 @@ from claude_mem.word_runs import OUTSIDE_MARK
 MAIN_BRANCHES = ("main", "master", "trunk", "develop", "HEAD")
 SAME_MOMENT_MS = 2000  # within which two hooks report the same event without an id
 EARLIER_TURNS, EARLIER_OUTPUTS, OUTPUT_CHARS = 5, 20, 10_000
-_COUNTED = "counted-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -617,12 +616,3 @@ def _event_values(
 def _raw_texts(event: Event) -> tuple[str | None, ...]:
     parts = dump_parts(event.parts) if event.parts else None
     return event.tool_input, event.tool_response, event.text, parts
-
-
-def counted_prompt_id(session_id: str, number: int) -> str:
-    """For transcripts that have no prompt ids, though the hooks of their client have them."""
-    return f"{_COUNTED}{number}-{session_id}"
-
-
-def is_counted(prompt_id: str) -> bool:
-    return prompt_id.startswith(_COUNTED)

@@ -10,12 +10,13 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from claude_mem.agents.agent import TranscriptEvent
 from claude_mem.config import Layout
 from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
 from claude_mem.intake.event_reader import EventHeader, EventReader, record_of
-from claude_mem.intake.transcripts.transcript import TranscriptEvent, additions_to
+from claude_mem.intake.transcripts.transcript import additions_to
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.local.observer import distil
 from claude_mem.store import Store

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.event_reader import milliseconds
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.import_options import ImportOptions
 from claude_mem.intake.transcripts.missing_directories import first_directory
 from claude_mem.intake.transcripts.transcript import open_regular_file
+from claude_mem.timestamps import milliseconds
 
 CONTEXT_SESSIONS = 20
 FEW_BYTES, LARGEST_SHARE = 4 * 1024 * 1024, 0.15

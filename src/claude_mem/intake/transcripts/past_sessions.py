@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeGuard
 
+from claude_mem.agents.agent import Payload, TranscriptEvent
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import (
     SUBAGENT_TOOLS,
@@ -22,22 +23,12 @@ from claude_mem.intake.event_reader import (
     may_have_message,
     record_of,
 )
-from claude_mem.intake.transcripts.transcript import (
-    Payload,
-    Transcript,
-    TranscriptEvent,
-    open_transcript,
-    session_title,
-)
+from claude_mem.intake.transcripts.transcript import Transcript, open_transcript, session_title
 from claude_mem.observer.local.evidence import RESEARCH_TOOLS
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.tool_uses import EDITING, is_outcome_unknown, reads_output_of
 from claude_mem.store.memories import RECENT_MEMORIES
-from claude_mem.store.message_parents import (
-    BACKGROUND_TOOLS,
-    IN_BACKGROUND,
-    IN_BACKGROUND_FIELD,
-)
+from claude_mem.store.message_parents import BACKGROUND_TOOLS, IN_BACKGROUND, IN_BACKGROUND_FIELD
 from claude_mem.types import (
     PROMPT,
     SESSION_END,

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from claude_mem.agents.agent import Payload, TranscriptEvent
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import (
     MARK,
@@ -26,12 +27,13 @@ from claude_mem.hook.private_text import (
     strip_private,
     with_plain_tags,
 )
-from claude_mem.intake.event_reader import is_command, milliseconds
+from claude_mem.intake.event_reader import is_command
 from claude_mem.json_objects import replace_surrogates
 from claude_mem.language.prompt import parse_prompt
 from claude_mem.redaction import Redactor
 from claude_mem.store.turns import MAIN_BRANCHES
 from claude_mem.text import one_line, shorten
+from claude_mem.timestamps import milliseconds
 from claude_mem.types import (
     BRANCH,
     FROM_TRANSCRIPT,
@@ -43,8 +45,6 @@ from claude_mem.types import (
     SessionTitle,
     Turn,
 )
-
-Payload = dict[str, Json]
 
 CLAUDE = "claude"
 
@@ -66,13 +66,6 @@ _SEPARATORS = re.compile(r"[\s,\0\ufeff]*")
 # A pattern that begins with fixed bytes takes half the time of `in` and `rfind`.
 _OF_CONVERSATION = re.compile(rb'"(?:user|assistant|pr-link)"')
 _ESCAPE = re.compile(rb"\\[uU]")
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptEvent:
-    kind: str
-    payload: Payload
-    at_ms: int | None  # None where the transcript has no valid timestamp
 
 
 @dataclass(slots=True)

@@ -13,11 +13,12 @@ from typing import BinaryIO
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.hook.kill_points import reach
 from claude_mem.redaction import Redactor
-from claude_mem.store.clock import EARLIEST_MS, iso
+from claude_mem.store.clock import iso
 from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.store.store import Store
 from claude_mem.store.transfer.export import FORMAT, VERSION
 from claude_mem.store.transfer.export_reader import Row, RowReader, parse_line
+from claude_mem.timestamps import EARLIEST_MS
 from claude_mem.types import FactOrigin
 
 LARGEST_LINE = 16 * 1024 * 1024

@@ -3,19 +3,12 @@
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from claude_mem.intake.normalisers.patches import FilePatch, parse_patch
-from claude_mem.intake.normalisers.payloads import (
-    TOOL,
-    TOOL_FAILURE,
-    Normalised,
-    Payload,
-    compact,
-    first,
-    mapping,
-    text,
-)
-from claude_mem.types import Json
+from claude_mem.agents.agent import Normalised, Payload
+from claude_mem.agents.reading.fields import Fields, compact, fields_of
+from claude_mem.agents.reading.patches import FilePatch, parse_patch
+from claude_mem.types import TOOL, TOOL_FAILURE, Json
 
 _NAMES = {
     "Bash": (
@@ -57,64 +50,69 @@ def exit_code(output: str) -> int:
     return codes[-1] if codes else 0
 
 
-def tool_events(
-    common: Payload,
-    name: str,
-    arguments: Json,
-    output: str,
-    *,
-    error: str = "",
-    code: int | None = None,
-    call_id: str = "",
-    reports_outcome: bool = True,
-) -> list[Normalised]:
-    """The events of one call; of a patch, one for each file. Of agents that report no exit codes,
-    nothing is concluded from a command without an error."""
-    if is_patch_tool(name) and not error:
-        patch = arguments if isinstance(arguments, str) else _patch_text(mapping(arguments))
-        files = parse_patch(patch, text(common, "cwd"))
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that is over, as its client reports it."""
+
+    name: str
+    arguments: Json
+    output: str
+    id: str
+    error: str = ""
+    code: int | None = None  # of a command; None: its client may have written it into the output
+    # Of a client that reports no exit codes, nothing is concluded from a command without an error.
+    reports_outcome: bool = True
+
+
+def event(kind: str, common: Payload, **fields: Json) -> list[Normalised]:
+    return [Normalised(kind, {**common, **fields})]
+
+
+def tool_events(common: Payload, call: ToolCall) -> list[Normalised]:
+    """The events of one call; of a patch, one for each file."""
+    if is_patch_tool(call.name) and not call.error:
+        arguments = call.arguments
+        patch = arguments if isinstance(arguments, str) else _patch_text(fields_of(arguments))
+        files = parse_patch(patch, Fields(common).text("cwd"))
         if files:
             return [
                 Normalised(
-                    TOOL, {**common, **_file_edit(file), "tool_use_id": _nth(call_id, number)}
+                    TOOL, {**common, **_file_edit(file), "tool_use_id": _nth(call.id, number)}
                 )
                 for number, file in enumerate(files)
             ]
-    canonical = tool_name(name)
-    tool: Payload = {
-        **common,
-        "tool_name": canonical,
-        "tool_input": tool_input(canonical, arguments),
-        "tool_use_id": call_id,
-    }
-    code = exit_code(output) if code is None and canonical == "Bash" else code
+    name, error, output = tool_name(call.name), call.error, call.output
+    tool = Fields(
+        common, tool_name=name, tool_input=tool_input(name, call.arguments), tool_use_id=call.id
+    )
+    code = exit_code(output) if call.code is None and name == "Bash" else call.code
     if not error and code:
         error = f"Exit code {code}\n{_EXIT.sub('', output)}".rstrip()
     if error:
         return [Normalised(TOOL_FAILURE, {**tool, "error": error})]
-    response = _response(canonical, tool, output)
-    if canonical == "Bash" and not reports_outcome:
-        response = {**mapping(response), "outcome": "unknown"}
+    response = _response(name, tool, output)
+    if name == "Bash" and not call.reports_outcome:
+        response = {**fields_of(response), "outcome": "unknown"}
     return [Normalised(TOOL, {**tool, "tool_response": response})]
 
 
 def tool_input(name: str, arguments: Json) -> Json:
     if isinstance(arguments, str):
         return {"command": arguments} if name == "Bash" else {"input": arguments}
-    params = mapping(arguments)
+    params = fields_of(arguments)
     return params | dict(_renamed(name, params))
 
 
-def _renamed(name: str, params: Payload) -> Iterator[tuple[str, Json]]:
+def _renamed(name: str, params: Fields) -> Iterator[tuple[str, Json]]:
     if name == "Bash":
-        yield "command", _command(first(params, "command", "cmd", "script", "command_line"))
-    if name in ("Read", "Write", "Edit") and (path := first(params, *_PATHS)) is not None:
+        yield "command", _command(params.first("command", "cmd", "script", "command_line"))
+    if name in ("Read", "Write", "Edit") and (path := params.first(*_PATHS)) is not None:
         yield "file_path", path
     if name == "Write":
-        yield "content", first(params, "content", "file_text", "contents")
+        yield "content", params.first("content", "file_text", "contents")
     if name == "Edit":
-        yield "old_string", first(params, "old_string", "oldString", "old_str")
-        yield "new_string", first(params, "new_string", "newString", "new_str")
+        yield "old_string", params.first("old_string", "oldString", "old_str")
+        yield "new_string", params.first("new_string", "newString", "new_str")
 
 
 def _command(command: Json) -> Json:
@@ -127,16 +125,16 @@ def _command(command: Json) -> Json:
     return shlex.join(words)
 
 
-def _response(name: str, tool: Payload, output: str) -> Json:
+def _response(name: str, tool: Fields, output: str) -> Json:
     if name == "Bash":
         return {"stdout": output, "stderr": "", "interrupted": False}
     if name in ("Write", "Edit"):
-        return compact(filePath=mapping(tool["tool_input"]).get("file_path"), text=output)
+        return compact(filePath=tool.inner("tool_input").get("file_path"), text=output)
     return output
 
 
-def _patch_text(arguments: Payload) -> str:
-    return text(arguments, "command", "input", "patch", "patchText")
+def _patch_text(arguments: Fields) -> str:
+    return arguments.text("command", "input", "patch", "patchText")
 
 
 def _file_edit(file: FilePatch) -> Payload:
