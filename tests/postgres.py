@@ -130,12 +130,13 @@ class Postgres:
 
     def dump_schema(self, database: str) -> str:
         options = ["--schema-only", "--no-owner", "-d", self.url_of(database)]
-        command = [self._programs / "pg_dump", *options]
-        return subprocess.run(command, capture_output=True, check=True, text=True).stdout
+        command: list[str | Path] = [self._programs / "pg_dump", *options]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        return done.stdout.decode()
 
     def load(self, database: str, dump: bytes) -> None:
         options = ["-q", "-v", "ON_ERROR_STOP=1", "-d", self.url_of(database)]
-        command = [self._programs / "psql", *options]
+        command: list[str | Path] = [self._programs / "psql", *options]
         subprocess.run(command, input=dump, stdout=subprocess.DEVNULL, check=True)
 
     def run(self, program: str, *arguments: str) -> None:
