@@ -1,6 +1,6 @@
 """New databases for tests, as copies of one that the store created.
 
-Creating one takes 22 migrations, each with its own commit; most tests are not about that.
+Creating one waits for the disk several times; most tests are not about that.
 """
 
 import tempfile

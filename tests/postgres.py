@@ -128,6 +128,17 @@ class Postgres:
         text = result.stdout.rstrip("\n")
         return [row.strip("\n").split("\x1f") for row in text.split("\x1e") if row.strip("\n")]
 
+    def dump_schema(self, database: str) -> str:
+        options = ["--schema-only", "--no-owner", "-d", self.url_of(database)]
+        command: list[str | Path] = [self._programs / "pg_dump", *options]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        return done.stdout.decode()
+
+    def load(self, database: str, dump: bytes) -> None:
+        options = ["-q", "-v", "ON_ERROR_STOP=1", "-d", self.url_of(database)]
+        command: list[str | Path] = [self._programs / "psql", *options]
+        subprocess.run(command, input=dump, stdout=subprocess.DEVNULL, check=True)
+
     def run(self, program: str, *arguments: str) -> None:
         subprocess.run(
             [self._programs / program, *arguments],

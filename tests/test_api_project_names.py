@@ -1,12 +1,10 @@
 """Sessions that name their project instead of a directory."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from claude_mem.store.database import connect
 from tests.api import Api, open_api
 from tests.session_requests import COMPLETE, INIT
 
@@ -87,17 +85,3 @@ def test_the_end_of_a_session_is_of_its_project_whatever_the_request_says(api: A
     api.add_turn("s", "Blink", "It blinks.", FIRST)
     api.post_json(COMPLETE, claudeSessionId="s", reason="exit")
     assert keys(api) == {FIRST}
-
-
-def test_keys_of_older_databases_no_longer_hide_projects(tmp_path: Path) -> None:
-    with open_api(tmp_path / "data") as api:
-        api.post_json(INIT, contentSessionId="named", prompt="Dim it", project="harbor")
-        api.add_turn("s", "Blink", "It blinks.", FIRST)
-        database = api.layout.database
-    with closing(connect(database)) as connection:
-        connection.execute("UPDATE projects SET key = 'harbor' WHERE key = 'name:harbor'")
-        connection.execute(
-            "DELETE FROM schema_migrations WHERE name = ?", ("0018_projects_by_name",)
-        )
-    with open_api(tmp_path / "data") as api:
-        assert keys(api) == {FIRST, "name:harbor"}

@@ -5,17 +5,14 @@ import io
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from claude_mem.observer.local.observer import distil
 from claude_mem.redaction import Redactor
-from claude_mem.store import Store, facts, migrations
-from claude_mem.store.database import prepare
+from claude_mem.store import facts
 from claude_mem.store.forgetting import Selection
-from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.store.transfer.restore import restore
 from claude_mem.types import Distillate, Fact, ProposedFact, Summary
 from claude_mem.worker.distil_jobs import TranscriptAdditions
@@ -25,7 +22,6 @@ from tests.payloads import (
     PROJECT_DIR,
     SESSION,
     bash,
-    edit,
     failure,
     private_prompt,
     prompt,
@@ -385,7 +381,7 @@ def test_a_prompt_that_turns_out_to_be_private_takes_its_facts(story: Story) -> 
     assert stored(story) == []
 
 
-# Export, restore, migration
+# Export, restore
 
 
 def exported(story: Story, path: Path) -> Path:
@@ -452,29 +448,3 @@ def test_a_fact_of_an_export_is_checked(
     with Story(tmp_path / "other") as other:
         assert restore(other.store, file, Redactor()).refused
         assert other.column("SELECT count(*) FROM facts") == [0]
-
-
-def test_the_migration_fills_the_table_from_stored_summaries(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Story(tmp_path / "a") as story:
-        work(story, "p1")
-        work(story, "p2")
-        story.tell(prompt(prompt_id="p3"), edit(prompt_id="p3"), stop("Done.", prompt_id="p3"))
-        story.distil()
-        expected = [value for value in values(story) if value[0] != "artifact"]
-        path = story.layout.database
-    with closing(sqlite3.connect(path)) as connection:
-        for table in ("fact_sources", "facts"):
-            connection.execute(f"DROP TABLE {table}")
-        names = [name for name, _ in MIGRATIONS]
-        later = names[names.index("0010_facts") :]
-        connection.executemany(
-            "DELETE FROM schema_migrations WHERE name = ?", [(name,) for name in later]
-        )
-        connection.commit()
-    monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[: names.index("0010_facts") + 1])
-    prepare(path, tmp_path / "backups", 1)
-    with Store(path) as store:
-        migrated = [(f.kind, f.subject, f.value, f.count) for f in store.facts(1)]
-    assert sorted(migrated) == sorted(expected)

@@ -17,7 +17,6 @@ from claude_mem.index.text.words import grams, parts_of, searchable
 from claude_mem.recall.search import Query, search
 from claude_mem.store import Store, file_scrubbing
 from claude_mem.store.index_tables import INDEX_TABLES
-from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.types import Observation, Summary
 from tests.conftest import Home
 from tests.live_files import unpacked
@@ -145,28 +144,6 @@ def test_an_index_that_has_other_passages_than_its_rows_gave_it_is_rebuilt(
     indexing.rebuild(story.store)
     assert contents(story) == changed
     assert titles(story, "relay") == ["The relay clicks"]
-
-
-def test_memories_from_before_the_index_are_found_after_the_migration(tmp_path: Path) -> None:
-    with Story(tmp_path) as story:
-        remember(story, "The relay clicks")
-        outside(
-            story,
-            *(f"DROP TABLE {table}" for table in ("memory_text", "documents", "index_version")),
-            *(f"DROP TRIGGER {name}" for name in story.column(
-                "SELECT name FROM sqlite_master WHERE type = 'trigger'")),
-            "DROP TABLE unindexed",
-            f"DELETE FROM schema_migrations WHERE name = '{full_text_migration()}'",
-        )  # fmt: skip
-    with Story(tmp_path) as story:
-        assert not titles(story, "relay")
-        story.store.write(indexing.refresh).result()
-        assert titles(story, "relay") == ["The relay clicks"]
-
-
-def full_text_migration() -> str:
-    (name,) = (name for name, _ in MIGRATIONS if name.endswith("full_text"))
-    return name
 
 
 @pytest.mark.parametrize("table", ["memory_text", "documents", "index_version"])

@@ -1,8 +1,6 @@
 """A turn whose prompt has no typed words is a turn: images, words of a client or an editor."""
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ from claude_mem.hook.private_text import strip_payload
 from claude_mem.intake.event_reader import EventHeader
 from claude_mem.intake.spool import normalise
 from claude_mem.intake.transcripts.importer import import_transcripts
-from claude_mem.store.migration_steps.lines_of_notifications import convert_prompts
 from claude_mem.types import Json
 from tests.agent_payloads import REQUEST, STORIES
 from tests.agent_transcripts import TRANSCRIPTS, opencode_session
@@ -283,21 +280,6 @@ def test_a_line_of_a_client_is_no_request_that_the_user_repeats(story: Story) ->
     story.distil()
     (project,) = story.rows("SELECT id FROM projects")
     assert story.store.short_prompts(project["id"], None) == []
-
-
-def test_lines_behind_notifications_that_were_stored_as_prompts_become_messages(
-    story: Story,
-) -> None:
-    story.tell(prompt("First"), prompt("Second", prompt_id="p2"))
-    with closing(sqlite3.connect(story.layout.database)) as connection, connection:
-        connection.execute(
-            "UPDATE user_prompts SET prompt_text = ? WHERE prompt_id = 'p2'", (RESULT,)
-        )
-        connection.execute("UPDATE sdk_sessions SET user_prompt = ?", (RESULT,))
-        convert_prompts(connection)
-    assert turns(story) == [("First", 0, 0), (None, 0, 1)]
-    (session,) = story.rows("SELECT user_prompt FROM sdk_sessions")
-    assert session["user_prompt"] is None
 
 
 def test_an_exported_turn_without_typed_words_stays_one(home: Home, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from claude_mem.cli.demo import payloads
 from claude_mem.recall.fence import OUTSIDE_MARK
-from claude_mem.store import Store
 from claude_mem.store.forgetting import Forgotten, Selection
 from tests.api import open_api
 from tests.conftest import Home
@@ -347,24 +346,6 @@ def test_a_backup_holds_the_record(told: Story, tmp_path: Path) -> None:
 
 
 # Telling the user
-
-
-def test_an_upgrade_announces_the_record_once(home: Home) -> None:
-    from tests.test_greeting import live, message
-
-    home.start_worker()
-    live(home, "one", "Light the lamp")
-    home.command("worker", "stop")
-    with closing(Store.open(home.layout.database, home.layout.backups)) as store:
-        # As the migration of a database with sessions leaves it.
-        store.write(
-            lambda c: c.execute("INSERT INTO notices (name) VALUES ('record_begins')")
-        ).result()
-    home.start_worker()
-    first = message(home)
-    assert "the text of every turn is stored on this machine" in first
-    assert "claude-mem import" in first and "CLAUDE_MEM_RECORD_DAYS 0" in first
-    assert message(home).startswith("claude-mem: the agent got the last session")
 
 
 # Reading it

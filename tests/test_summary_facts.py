@@ -2,29 +2,24 @@
 
 import io
 import json
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from claude_mem.index import indexing
 from claude_mem.recall.formatting import memories_text
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, search
 from claude_mem.redaction import Redactor
-from claude_mem.store import Store, migrations
-from claude_mem.store.database import prepare
+from claude_mem.store import Store
 from claude_mem.store.forgetting import Selection
 from claude_mem.store.listing import Page
 from claude_mem.store.memories import commands_from, faults_from, open_steps_from
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.store.transfer.restore import RestoreReport, restore
 from claude_mem.types import CommandRun, Distillate, EnvironmentFault, OpenStep, Summary
-from tests.payloads import PROJECT_DIR, SESSION, bash, failure, prompt, stop
+from tests.payloads import bash, failure, prompt, stop
 from tests.story import Story
 
 STEP = "The `fuse` in `lamp.py` must still be replaced."
@@ -198,97 +193,3 @@ def test_what_is_forgotten_comes_back_with_its_facts(story: Story) -> None:
     assert summaries(story.store) == []
     story.store.undo_forgetting(token).result()
     assert facts_by_event_key(story) == before
-
-
-# Databases and exports of the version before
-
-NOTES = (
-    "Tests: `make test` (2 passed, 1 failed). `wrap make test` failed (error: no such command"
-    " 'make'); `make test` worked. `make lint` failed (oops); not mended in this turn."
-)
-NEXT = f"{STEP} Shall I do it?"
-
-
-@pytest.fixture
-def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A database without columns for facts: a summary by rules, one by a model."""
-    path = tmp_path / "data" / "memory.db"
-    path.parent.mkdir()
-    with monkeypatch.context() as patch:
-        before = [name for name, _ in MIGRATIONS].index("0007_summary_facts")
-        patch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:before])
-        prepare(path, tmp_path / "backups", 3)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("INSERT INTO projects VALUES (1, ?, 'harbor')", (PROJECT_DIR,))
-        connection.execute(
-            "INSERT INTO sdk_sessions VALUES (1, ?, 'm1', 1, ?, '', 'claude', NULL, NULL, NULL, 2,"
-            " 'completed', '', 1, '', 1, '', 1, NULL, NULL, NULL)",
-            (SESSION, PROJECT_DIR),
-        )
-        for number, model in ((1, None), (2, "m")):
-            connection.execute(
-                "INSERT INTO user_prompts (id, session_id, project_id, prompt_id, prompt_number,"
-                " prompt_text, closed, updated_at_epoch, created_at, created_at_epoch)"
-                " VALUES (?1, 1, 1, 'p' || ?1, ?1, 'x', 1, ?1, '', ?1)",
-                (number,),
-            )
-            connection.execute(
-                "INSERT INTO session_summaries (memory_session_id, project_id, turn_id,"
-                " prompt_number, request, next_steps, notes, observer, model, created_at,"
-                " created_at_epoch) VALUES ('m1', 1, ?1, ?1, 'Light it', ?2, ?3, 'local', ?4,"
-                " '2025-10-09', ?1)",
-                (number, NEXT, NOTES, model),
-            )
-    return path
-
-
-def test_summaries_of_the_version_before_keep_how_to_work_here(old: Path, tmp_path: Path) -> None:
-    with Story(tmp_path) as story:
-        by_model, by_rules = summaries(story.store)
-        assert by_rules["notes"] == "`make lint` failed (oops); not mended in this turn."
-        assert by_model["notes"] == NOTES
-        for record in (by_model, by_rules):
-            assert commands_from(record["commands"]) == (
-                CommandRun("make test", "test", "failed", "2 passed, 1 failed"),
-            )
-            assert [fault.command for fault in faults_from(record["faults"])] == ["wrap make test"]
-            assert open_steps_from(record["open_steps"]) == (OpenStep(STEP),)
-        assert working_here(story) == WORKING_HERE
-        indexing.rebuild(story.store)
-        assert results(story, "wrap make") == ["S2", "S1"]
-
-
-def test_a_summary_forgotten_before_the_upgrade_comes_back_with_its_facts(
-    old: Path, tmp_path: Path
-) -> None:
-    with closing(sqlite3.connect(old)) as connection, connection:
-        connection.row_factory = sqlite3.Row
-        row = dict(connection.execute("SELECT * FROM session_summaries WHERE id = 1").fetchone())
-        connection.execute("INSERT INTO forgotten VALUES (1, 't', 1, '{}')")
-        connection.execute(
-            "INSERT INTO forgotten_rows VALUES (1, 1, 'session_summaries', 'gone', ?)",
-            (json.dumps(row),),
-        )
-        connection.execute("DELETE FROM session_summaries")
-    with Story(tmp_path) as story:
-        story.store.undo_forgetting("t").result()
-        (record,) = summaries(story.store)
-        assert [run.command for run in commands_from(record["commands"])] == ["make test"]
-        assert [fault.command for fault in faults_from(record["faults"])] == ["wrap make test"]
-
-
-def test_an_export_of_the_version_before_is_restored_with_its_facts(
-    story: Story, tmp_path: Path
-) -> None:
-    work(story)
-    lines = [json.loads(line) for line in exported(story.store).splitlines()]
-    for line in lines:
-        if line.get("table") == "session_summaries":
-            for column in ("commands", "faults", "open_steps"):
-                del line[column]
-            line["notes"] = NOTES
-    (tmp_path / "other").mkdir()
-    with Story(tmp_path / "other") as other:
-        data = b"\n".join(json.dumps(line).encode() for line in lines)
-        assert restored(other, data).refused == 0
-        assert working_here(other) == WORKING_HERE

@@ -198,10 +198,7 @@ def test_searching_functions_of_the_database_check_memberships(scene: Scene) -> 
     vector = "(SELECT ('[' || array_to_string(array_fill(0.1, ARRAY[256]), ',') || ']')::halfvec)"
     found = scene.sql_as(
         scene.alice,
-        f"SELECT project_id FROM passages_by_words({within}, {query}, '{{}}', '{{}}', 9) UNION"
-        f" SELECT project_id FROM passages_by_vector({within}, {vector}, 900) UNION"
-        f" SELECT project_id FROM turns_by_words({within}, {query}) UNION"
-        f" SELECT passages FROM term_counts({within}, ARRAY[{query}], 9) WHERE passages > 0 UNION"
+        f"SELECT project_id FROM turns_by_words({within}, {query}) UNION"
         f" SELECT project_id FROM nearest_passages({within}, {vector}, 900, 900) UNION"
         f" SELECT project_id FROM passages_in_range({within}, ARRAY[{query}], NULL, {vector}, 0,"
         f" {1 << 62}, '{{}}', 900, 900, 900) UNION"

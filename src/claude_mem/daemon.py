@@ -39,7 +39,7 @@ from claude_mem.config import (
 )
 from claude_mem.config.environment import CONNECTION
 from claude_mem.distribution import is_complete
-from claude_mem.errors import ClaudeMemError, NewerDatabase, SettingsError
+from claude_mem.errors import ClaudeMemError, OtherVersion, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.hook.worker_start import OWN_ENVIRONMENT, set_aside_state
 from claude_mem.install import other_agents
@@ -102,7 +102,7 @@ def main(arguments: list[str]) -> int:
     set_aside_state(os.fsencode(layout.root))
     try:
         retired = _serve_and_recover(settings, environ, lock)
-    except NewerDatabase as error:
+    except OtherVersion as error:
         log.error("the worker cannot run: %s", error)
         count = pluralize(len(spool.waiting(layout)), "event")
         trouble.report(

@@ -4,7 +4,9 @@ ClaudeMemError
 ├── SettingsError           a setting or settings file that cannot be used; carries the remedy
 ├── StoreError              the database cannot be used
 │   ├── ForeignDatabase     not created by claude-mem: never written to
-│   ├── NewerDatabase       created by a newer claude-mem: never downgraded
+│   ├── OtherVersion        created by a claude-mem of another version: not changed
+│   │   ├── NewerDatabase   a newer one: never downgraded
+│   │   └── OlderDatabase   one that this version does not convert
 │   ├── DamagedDatabase     not readable as a database
 │   ├── DatabaseInUse       a reader still uses the journal: the scrub is to be repeated
 │   ├── BackupCancelled     the store was closed meanwhile
@@ -40,7 +42,15 @@ class ForeignDatabase(StoreError):
     pass
 
 
-class NewerDatabase(StoreError):
+class OtherVersion(StoreError):
+    pass
+
+
+class NewerDatabase(OtherVersion):
+    pass
+
+
+class OlderDatabase(OtherVersion):
     pass
 
 

@@ -16,7 +16,13 @@ from claude_mem.config import Settings, environment_for_worker, load_usable_sett
 from claude_mem.config.pausing import current_pause
 from claude_mem.config.sources import MOVE_ASIDE
 from claude_mem.distribution import lasting_command, own_passing_place, passing_place
-from claude_mem.errors import ClaudeMemError, DamagedDatabase, NewerDatabase, SettingsError
+from claude_mem.errors import (
+    ClaudeMemError,
+    DamagedDatabase,
+    NewerDatabase,
+    OtherVersion,
+    SettingsError,
+)
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
 from claude_mem.install import attachment, mcp_server, plugin
@@ -66,7 +72,7 @@ class Doctor:
         for part in parts:
             try:
                 checks += part()
-            except NewerDatabase:
+            except OtherVersion:
                 continue  # the check of the database reports it
             except (ClaudeMemError, OSError, sqlite3.Error, subprocess.TimeoutExpired) as error:
                 name = part.__name__.strip("_").replace("_", " ")
@@ -302,8 +308,9 @@ class Doctor:
                 if (damage := store.integrity()) is None:
                     index_damage = store.read(indexing.find_damage)
                     values = store.damaged_values()
-        except NewerDatabase as error:
-            yield Check("database", "wrong", str(error), self._return_command())
+        except OtherVersion as error:
+            remedy = self._return_command() if isinstance(error, NewerDatabase) else ""
+            yield Check("database", "wrong", str(error), remedy)
             return
         except (DamagedDatabase, sqlite3.DatabaseError) as error:
             damage = str(error)

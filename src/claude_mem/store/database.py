@@ -82,7 +82,7 @@ def prepare(path: Path, backups: Path, keep: int) -> None:
     if not is_new and not has_own_journal(path):
         raise DamagedDatabase(f"the journal of {path} belongs to another database")
     with _report_damage(path), closing(connect(path)) as connection:
-        missing = missing_migrations(connection)  # raises for a newer file before writing to it
+        missing = missing_migrations(connection)  # or raises before writing to the file
         path.chmod(0o600)
         if is_new:
             # Before WAL mode: the id must be in the file's header, not only in its journal.
@@ -105,7 +105,7 @@ def _report_damage(path: Path) -> Iterator[None]:
 
 
 def is_current(path: Path) -> bool:
-    """Whether the file needs no migration; raises when it is not ours or newer."""
+    """Whether the file needs no migration; raises if it is not ours, or of another version."""
     require_own(path)
     with _report_damage(path), closing(connect(path, readonly=True)) as connection:
         return not missing_migrations(connection)

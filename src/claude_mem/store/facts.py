@@ -3,7 +3,7 @@
 The same kind, subject, value and scope is the same fact, and every turn that reveals it is one of
 its sources. So is the same in other words, and another value replaces the one before
 (`supersession`). A turn that is distilled again replaces its sources, so it counts once. Triggers
-of the table keep the counts and times (`migration_steps/facts.py`).
+of the table keep the counts and times (`schema.sql`).
 """
 
 import json

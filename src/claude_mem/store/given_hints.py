@@ -13,17 +13,6 @@ from claude_mem.types import Json
 KEEP_MS = 30 * 86_400_000
 KEEP_ROWS = 1_000
 
-STATEMENTS = (
-    "CREATE TABLE hints (id INTEGER PRIMARY KEY AUTOINCREMENT, content_session_id TEXT NOT NULL,"
-    " project_id INTEGER NOT NULL REFERENCES projects(id) ON DELETE CASCADE,"
-    " turn_id INTEGER NOT NULL REFERENCES user_prompts(id) ON DELETE CASCADE,"
-    " memory TEXT NOT NULL, text TEXT NOT NULL, words TEXT NOT NULL, score REAL NOT NULL,"
-    " created_at_epoch INTEGER NOT NULL)",
-    "CREATE INDEX hints_by_session ON hints(content_session_id)",
-    "CREATE INDEX hints_by_turn ON hints(turn_id)",
-    "CREATE INDEX hints_by_project ON hints(project_id)",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class GivenLine:

@@ -138,13 +138,9 @@ def remembered_counts(connection: sqlite3.Connection) -> RememberedCounts:
     return RememberedCounts(*row)
 
 
+# SQLite counts a table by its pages, but a condition by reading every row: both have an index.
 _UNLISTED_SESSION = "prompt_counter = 0"  # as in list_sessions
 _WITHOUT_TEXT = "private OR coalesce(prompt_text, '') = ''"
-# SQLite counts a table by its pages, but a condition by reading every row.
-UNCOUNTED_ROWS = (
-    f"CREATE INDEX unlisted_sessions ON sdk_sessions(id) WHERE {_UNLISTED_SESSION}",
-    f"CREATE INDEX prompts_without_text ON user_prompts(id) WHERE {_WITHOUT_TEXT}",
-)
 
 
 def table_counts(connection: sqlite3.Connection) -> dict[str, int]:

@@ -3,7 +3,6 @@
 import sqlite3
 
 WELCOME = "welcome"
-RECORD_BEGINS = "record_begins"
 RECORD_NEARLY_FULL = "record_nearly_full"
 
 

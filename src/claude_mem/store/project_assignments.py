@@ -16,32 +16,6 @@ from claude_mem.store.projects import ensure_project, merge_into, project_by_key
 from claude_mem.store.sessions import MANUAL
 from claude_mem.types import Project
 
-STATEMENTS = (
-    """CREATE TABLE project_overrides (
-  directory TEXT PRIMARY KEY,
-  project_id INTEGER NOT NULL REFERENCES projects(id) ON DELETE CASCADE,
-  decided_at_epoch INTEGER NOT NULL
-)""",
-    """CREATE TABLE project_aliases (
-  key TEXT PRIMARY KEY,
-  project_id INTEGER NOT NULL REFERENCES projects(id) ON DELETE CASCADE,
-  decided_at_epoch INTEGER NOT NULL
-)""",
-    """CREATE TABLE project_claims (
-  directory TEXT NOT NULL,
-  key TEXT NOT NULL,
-  asked_at_epoch INTEGER NOT NULL,
-  PRIMARY KEY (directory, key)
-) WITHOUT ROWID""",
-)
-CHECKOUTS = (
-    """CREATE TABLE project_checkouts (
-  main TEXT PRIMARY KEY,
-  identity TEXT NOT NULL,
-  project_id INTEGER NOT NULL REFERENCES projects(id) ON DELETE CASCADE
-) WITHOUT ROWID""",
-    "CREATE INDEX checkouts_of_project ON project_checkouts(project_id)",
-)
 _COMMITS = 20  # of a project, that are looked for in a repository
 
 

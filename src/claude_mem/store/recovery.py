@@ -17,7 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
-from claude_mem.errors import DamagedDatabase, NewerDatabase, NoSpaceToRestore, StoreError
+from claude_mem.errors import DamagedDatabase, NoSpaceToRestore, OtherVersion, StoreError
 from claude_mem.hook.kill_points import reach
 from claude_mem.store import index_tables
 from claude_mem.store.backups import COMPRESSED, newest_first
@@ -127,7 +127,7 @@ def _salvage(
         salvaged = salvage(path, target, backup)
         if damage := check_integrity(target):
             raise DamagedDatabase(damage)
-    except NewerDatabase:
+    except OtherVersion:
         raise
     except StoreError as error:
         log.warning("the rows of the damaged database cannot be read: %s", error)
@@ -151,7 +151,7 @@ def drop_index(path: Path) -> None:
 
 def put_in_place(path: Path, backup: Path) -> Path | None:
     """Replaces the database by a backup, and returns its new name; None if there was no database.
-    Raises NewerDatabase and changes nothing if this version cannot use the backup either."""
+    Raises OtherVersion and changes nothing if this version cannot use the backup either."""
     unpacked = path.with_name(path.name + _RESTORING)
     try:
         unpack(backup, unpacked)

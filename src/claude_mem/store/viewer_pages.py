@@ -17,11 +17,6 @@ from claude_mem.store.turns import load_turn
 from claude_mem.types import Fact, ObservationType, RecordPart, Turn
 
 T = TypeVar("T")
-STATEMENTS = (
-    "CREATE INDEX turns_by_time ON user_prompts(created_at_epoch DESC, id DESC)",
-    "CREATE INDEX turns_of_project_by_time"
-    " ON user_prompts(project_id, created_at_epoch DESC, id DESC)",
-)
 DAY_MS = 86_400_000
 LATEST_OBSERVATIONS = 800  # of a project, in which touched files are counted
 

@@ -15,7 +15,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.listing import RememberedCounts
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.store.one_time_messages import RECORD_BEGINS, WELCOME
+from claude_mem.store.one_time_messages import WELCOME
 from claude_mem.text import one_line, shorten
 from claude_mem.types import SESSION_START, Event, HookAnswer, Project
 from claude_mem.worker.client_memory_files import refresh_client_memory
@@ -80,8 +80,6 @@ async def _message(worker: Worker, event: Event, source: str, context: str) -> s
         return _EXCLUDED
     if (pause := current_pause(worker.settings.layout)) is not None:
         return _paused(pause)
-    if message := await _record_begins_message(worker):
-        return message
     project_id = worker.store.project_by_key(event.project.key)
     message = await project_question(worker, event.project_dir, project_id)
     if not message and project_id is not None and source in GREETED_SOURCES:
@@ -185,19 +183,6 @@ def _trouble(worker: Worker) -> str:
     message = trouble.take(os.fsencode(worker.settings.layout.root)).decode("ascii", "replace")
     message = message or worker.obstacle
     return f"claude-mem: {message} (for details: claude-mem doctor)" if message else ""
-
-
-async def _record_begins_message(worker: Worker) -> str:
-    """Once after an upgrade from a version that kept no record."""
-    if not (worker.settings.record.is_on and worker.store.has_one_time_message(RECORD_BEGINS)):
-        return ""
-    if not await asyncio.wrap_future(worker.store.claim_one_time_message(RECORD_BEGINS)):
-        return ""
-    return (
-        "claude-mem: from now on the text of every turn is stored on this machine, redacted, so "
-        "that search finds it. To add past sessions before Claude Code deletes them: claude-mem "
-        "import. To turn this off: claude-mem settings CLAUDE_MEM_RECORD_DAYS 0"
-    )
 
 
 # What the user sees at the start of a session: a welcome, then what the agent was given.

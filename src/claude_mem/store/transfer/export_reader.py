@@ -16,7 +16,6 @@ from claude_mem.hook.private_text import strip_and_tell, strip_private
 from claude_mem.language.prompt import parse_prompt
 from claude_mem.redaction import Redactor
 from claude_mem.store import memories
-from claude_mem.store.migration_steps.summary_sentences import COLUMNS, facts_of_notes
 from claude_mem.store.transfer.tables import Column, Schema, read_schema
 from claude_mem.store.turn_records import is_record
 from claude_mem.text import shorten
@@ -83,8 +82,6 @@ class RowReader:
             if name not in columns:
                 raise BadInput(f"has a column that {table} does not have: {_shown(name)}")
             values[name] = _checked(columns[name], value)
-        if table == "session_summaries" and values.keys().isdisjoint(COLUMNS):
-            values |= facts_of_notes(values)  # an export of a version without these columns
         if table == "sdk_sessions" and values.get("start_context") is not None:
             values["start_context"] = _own_context(parse_line(line).get("start_context"))
         row = {name: self._clean(name, value) for name, value in values.items()}

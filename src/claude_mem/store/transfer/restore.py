@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from claude_mem.errors import BadInput, NotFound
+from claude_mem.errors import BadInput, NewerDatabase, NotFound, OlderDatabase
 from claude_mem.hook.kill_points import reach
 from claude_mem.redaction import Redactor
+from claude_mem.store import conversion
 from claude_mem.store.clock import iso
-from claude_mem.store.migrations import MIGRATIONS
+from claude_mem.store.migrations import check_names
 from claude_mem.store.store import Store
 from claude_mem.store.transfer.export import FORMAT, VERSION
 from claude_mem.store.transfer.export_reader import Row, RowReader, parse_line
@@ -84,11 +85,21 @@ def _check_header(path: Path, file: BinaryIO) -> None:
     if header.get("format") != FORMAT:
         raise BadInput(f"{path} is not an export: `claude-mem export FILE` writes one")
     version, schema = header.get("version"), header.get("schema")
-    migrations = {name for name, _ in MIGRATIONS}
     if type(version) is not int or not isinstance(schema, list):
         raise BadInput(f"{path} has an invalid first line")
-    if version > VERSION or not all(name in migrations for name in schema if isinstance(name, str)):
-        raise BadInput(f"{path} was written by a newer claude-mem: upgrade this installation")
+    try:
+        if version > VERSION:
+            raise NewerDatabase
+        check_names([name for name in schema if isinstance(name, str)])
+    except NewerDatabase:
+        raise BadInput(
+            f"{path} was written by a newer claude-mem: upgrade this installation"
+        ) from None
+    except OlderDatabase:
+        raise BadInput(
+            f"{path} was written by a claude-mem that is too old for this one: import it with the"
+            f" version at commit {conversion.COMMIT}, and export it again"
+        ) from None
 
 
 def _restore(store: Store, file: BinaryIO, reader: RowReader, is_own: bool) -> RestoreReport:

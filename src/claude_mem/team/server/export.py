@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from claude_mem.store.migrations import MIGRATIONS
+from claude_mem.store.migrations import current_names
 from claude_mem.store.transfer.export import FORMAT, VERSION
 from claude_mem.team.server.projects import TeamProject
 
@@ -29,8 +29,7 @@ def export(
 
     Within a table the rows of all projects come together, as in every export.
     """
-    schema = [name for name, _ in MIGRATIONS]
-    yield _line({"format": FORMAT, "version": VERSION, "schema": schema})
+    yield _line({"format": FORMAT, "version": VERSION, "schema": current_names()})
     count = 0
     for row in _Export(connection, projects, own).rows():
         yield _line(row)

@@ -1,1 +1,0 @@
-"""Statements and conversions of released migrations: they import nothing that may change."""

@@ -1,1 +1,0 @@
-"""Statements of released migrations of the team database: they are never edited."""
