@@ -268,7 +268,9 @@ def token(
             state = "revoked" if entry["revoked_at"] else ", ".join(entry["scopes"]) + until
             click.echo(f"{entry['id']}  {entry['name']}  {state}")
     else:
-        body: dict[str, Any] = {"name": name, "scopes": list(scopes), "days": days or 0}
+        body: dict[str, Any] = {"name": name, "scopes": list(scopes)}
+        if days is not None:
+            body["days"] = days
         created = ask_blocking(joined, "tokens/create", body)["token"]
         click.echo("On the other machine:")
         click.echo(f"  claude-mem team join {joined.url} --token {created}")
