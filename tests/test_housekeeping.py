@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from claude_mem.config import (
     load_settings,
 )
 from claude_mem.intake import spool
+from claude_mem.store.clock import iso
 from claude_mem.worker.housekeeping import DAY, HOUR, MINUTE, Housekeeping
 from tests.payloads import prompt, stop, tool
 from tests.story import Story
@@ -35,6 +37,39 @@ def test_a_turn_without_an_event_for_long_is_closed_and_queued(
     assert story.queue() == {}
     assert keeper.tick(story.now + 31 * MINUTE) == 1
     assert story.queue() == {"pending": 1}
+
+
+def test_turns_that_a_wrong_clock_dated_are_not_the_last_ones_for_ever(
+    story: Story, keeper: Housekeeping
+) -> None:
+    story.now = today = time.time_ns() // 1_000_000
+    story.tell(prompt("Light the lamp", prompt_id="p1"), stop(prompt_id="p1"))
+    story.now = today + 68 * 365 * DAY
+    story.tell(prompt("Paint the pier", prompt_id="p2"), stop(prompt_id="p2"))
+    story.distil()
+    story.now = today + HOUR
+    keeper.tick(story.now)
+    story.now += HOUR
+    story.tell(prompt("Mend the net", prompt_id="p3"), stop(prompt_id="p3"))
+    story.distil()
+    newest_first = "SELECT prompt_text FROM user_prompts ORDER BY created_at_epoch DESC, id DESC"
+    assert story.column(newest_first) == ["Mend the net", "Paint the pier", "Light the lamp"]
+    for table in ("tool_events", "session_summaries", "turn_records", "fact_sources"):
+        times = "seen_at_epoch" if table == "fact_sources" else "created_at_epoch"
+        assert not story.rows(f"SELECT 1 FROM {table} WHERE {times} > {story.now}"), table
+    assert story.column("SELECT created_at FROM user_prompts WHERE id = 2") == [iso(today + HOUR)]
+
+
+def test_a_clock_that_is_behind_the_installation_dates_nothing_anew(
+    story: Story, keeper: Housekeeping
+) -> None:
+    story.now = time.time_ns() // 1_000_000
+    story.tell(prompt("Light the lamp"), stop())
+    before = story.rows("SELECT * FROM user_prompts")
+    keeper.tick(1_000_000_000_000)
+    assert story.rows("SELECT id, created_at FROM user_prompts") == [
+        {"id": row["id"], "created_at": row["created_at"]} for row in before
+    ]
 
 
 def test_a_session_without_an_event_for_a_day_is_interrupted(

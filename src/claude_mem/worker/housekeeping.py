@@ -11,7 +11,7 @@ from claude_mem.config import Layout, RecordSettings, RetentionSettings, Session
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
 from claude_mem.intake import rejected_events, spool
-from claude_mem.store import Store, backups, given_hints
+from claude_mem.store import Store, backups, future_times, given_hints
 from claude_mem.store.one_time_messages import RECORD_NEARLY_FULL
 from claude_mem.text import pluralize
 from claude_mem.worker.queue_warning import queue_warning
@@ -46,6 +46,8 @@ class Housekeeping:
 
     def tick(self, now: int) -> int:
         """Returns the number of turns that it closed and queued."""
+        if count := self._store.write(lambda c: future_times.correct(c, now)).result():
+            log.warning("%s had a time in the future: a clock was wrong", pluralize(count, "turn"))
         sessions, retention = self._sessions, self._retention
         closed = self._store.close_idle_turns(now - sessions.idle_minutes * MINUTE)
         stale = self._store.interrupt_stale(now - sessions.interrupt_hours * HOUR)
