@@ -73,8 +73,8 @@ def test_a_reply_without_a_memory_is_refused_and_carried_by_the_error(text: str)
 
 def test_the_full_reply_is_returned_only_if_it_says_more_than_the_memories() -> None:
     text = "<observation><title>New</title></observation>"
-    assert revise(text).full_reply is None
-    assert revise(f"Sure! {text}").full_reply == f"Sure! {text}"
+    assert revise(text).kept_reply is None
+    assert revise(f"Sure! {text}").kept_reply == f"Sure! {text}"
 
 
 LAMP = Observation("bugfix", title="The lamp blinks twice", narrative="A timer was reset too often"
@@ -180,7 +180,7 @@ def test_a_rule_is_a_fact_only_in_the_words_that_the_user_typed(
     revision = stated(prompt, f"<rules><rule>{rule}</rule></rules>")
     facts = [(fact.kind, fact.value, fact.origin) for fact in revision.distillate.facts]
     assert facts == ([("rule", rule.strip('"'), "person")] if is_fact else [])
-    assert (revision.full_reply is None) is is_fact
+    assert (revision.kept_reply is None) is is_fact
 
 
 @pytest.mark.parametrize(
@@ -198,11 +198,11 @@ def test_a_commit_is_a_fact_only_if_the_turn_contains_it(
 ) -> None:
     revision = stated("Fix the lamp", element)
     assert [(f.subject, f.value) for f in revision.distillate.facts] == ([fact] if fact else [])
-    assert (revision.full_reply is None) is (fact is not None)
+    assert (revision.kept_reply is None) is (fact is not None)
 
 
 def test_none_in_place_of_a_branch_is_not_worth_keeping_the_reply() -> None:
-    assert stated("Fix the lamp", "<branch>none</branch><rule>n/a</rule>").full_reply is None
+    assert stated("Fix the lamp", "<branch>none</branch><rule>n/a</rule>").kept_reply is None
 
 
 def test_a_block_with_only_a_type_and_files_is_an_observation() -> None:

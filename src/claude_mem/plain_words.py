@@ -17,7 +17,8 @@ _INLINE = re.compile(
 # Each begins with one character, so that searching a text without it takes next to no time.
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _ESCAPE = re.compile(
-    r"\\+(?:(?:u001[bB]|x1[bB]|033|e)(\[[0-?]*[ -/]*[@-~])|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))"
+    r"(?<!\\)\\++(?:(?:u001[bB]|x1[bB]|033|e)(\[[0-?]*[ -/]*[@-~])"
+    r"|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))"
 )
 _BEGINNINGS = ("\\u", "\\x", "\\0", "\\e")
 _BLANKS = ("\\n", "\\r", "\\t")

@@ -73,7 +73,7 @@ _CODE = re.compile(r"`[^`]{1,200}`")
 _SEPARATOR, _GAP, _DIGIT = re.compile(r"[,;\t](?! )"), re.compile(r"\S {2,}"), re.compile(r"\d")
 _WIDE_GAP = re.compile(r"\S {3,}")
 _NUMBERS = re.compile(r"[\d.,%-]+(?:\s+[\d.,%-]+){1,40}$")
-_NUMBER, _MIN_SHAPE = re.compile(r" *\d+"), 10
+_NUMBER, _MIN_SHAPE = re.compile(r"(?<! ) *+\d+"), 10
 _INSIDE = re.compile(
     r"\s\[?\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\]?\s|(?:\[[A-Z]\w{1,30}\][^\[]{0,200}){2,}"
 )

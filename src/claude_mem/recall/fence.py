@@ -36,7 +36,7 @@ _TAG = re.compile(
 )
 # Between characters of the name there may be any number of marks, which are no words.
 _MARKS = r"[^\w\s\x00-\x7f]*+"
-_OPENING = re.compile(rf"<(?=([\s/|／｜∕⁄]*{_MARKS}(?:[\w!-;=?-~]{_MARKS}){{1,80}}))")
+_OPENING = re.compile(rf"<(?=([\s/|／｜∕⁄]*+{_MARKS}(?:[\w!-;=?-~]{_MARKS}){{1,80}}))")
 _BEFORE_NAME = re.compile(r"^[\s/|∕⁄]+")
 # Letters of other scripts that look like ours.
 _LOOK_ALIKES = str.maketrans(

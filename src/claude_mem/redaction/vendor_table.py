@@ -288,7 +288,7 @@ VENDORS: tuple[Vendor, ...] = (
     _vendor("adyen-key", "AQE", rf"[a-zA-Z0-9]{{1,3}}hm{_BASE64}{{50,}}"),
     _vendor("azure-batch-key", "AzureBatch", rf"{_BASE64}{{60,}}", is_random=True),
     _vendor("backblaze-key", "K00", rf"{_BASE64}{{28}}(?!{_ALNUM})", is_random=True),
-    _vendor("baidu-key", "bce-v3/ALTAK-", r"[A-Za-z0-9]{10,}/[0-9a-f]{40}"),
+    _vendor("baidu-key", "bce-v3/ALTAK-", r"[A-Za-z0-9]{10,80}/[0-9a-f]{40}"),
     _vendor("bitbucket-token", "BBDC-", rf"{_BASE64}{{32,}}"),
     _vendor("bitwarden-token", "0.", rf"{_UUID}\.[A-Za-z0-9]{{20,}}:[A-Za-z0-9+/=]{{20,}}"),
     _vendor("brave-key", "BSA", rf"{_WORD}{{24,40}}(?!{_ALNUM})", is_random=True),
@@ -406,7 +406,11 @@ VENDORS: tuple[Vendor, ...] = (
     _vendor("zoho-token", "1000.", rf"{_HEX}{{32}}\.{_HEX}{{32}}"),
     _vendor("clerk-key", "ak_live_ ak_test_", rf"{_ALNUM}{{30,}}"),
     _vendor("composio-key", "comp_", rf"{_ALNUM}{{20,}}", is_random=True),
-    _vendor("convex-key", "prod: dev: preview:", r"[a-z]+-[a-z]+-\d+\|[A-Za-z0-9+/=_-]{40,}"),
+    _vendor(
+        "convex-key",
+        "prod: dev: preview:",
+        r"[a-z]{1,20}-[a-z]{1,20}-\d{1,9}\|[A-Za-z0-9+/=_-]{40,}",
+    ),
 )  # fmt: skip
 
 # Shapes without a prefix; the word must be in the lowered text for the pattern to run.

@@ -303,7 +303,7 @@ class Refiner:
             revise_draft, turn, draft, reply, name, self._reader.redactor
         )
         saved = await asyncio.wrap_future(
-            self._store.finish_refinement(job, turn, revision.distillate, revision.full_reply)
+            self._store.finish_refinement(job, turn, revision.distillate, revision.kept_reply)
         )
         if saved:
             if revision.skip_reason:

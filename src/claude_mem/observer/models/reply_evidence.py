@@ -27,9 +27,11 @@ _PATH = re.compile(
     r"|\w[\w-]+(?:\.[a-z]{1,5})+\b(?!\()"
     r")"
 )
-_PLACE = re.compile(r"(?::\d+)+(?:-\d+)?$|#L\d+(?:-L?\d+)?$")  # of a line in a file
+_PLACE = re.compile(
+    r"(?::\d{1,9}){1,3}(?:-\d{1,9})?$|#L\d{1,9}(?:-L?\d{1,9})?$"
+)  # of a line in a file
 _CALL = re.compile(r"\([^()]*\)$")
-_PLACEHOLDER = re.compile(r">([^<>]*\w[^<>]*)<")
+_PLACEHOLDER = re.compile(r">([^<>]+)<")
 
 
 def check_reply(turn: Turn, draft: Distillate, parsed: Parsed) -> list[str]:
@@ -192,7 +194,9 @@ def _words(text: str) -> list[str]:
 
 
 _PROMPT_WORDS = f" {' '.join(_words(system_prompt('normal')))} "
-_PLACEHOLDERS = frozenset(tuple(_words(text)) for text in _PLACEHOLDER.findall(REPLY_FORM))
+_PLACEHOLDERS = frozenset(
+    tuple(words) for text in _PLACEHOLDER.findall(REPLY_FORM) if (words := _words(text))
+)
 _LONG_PLACEHOLDERS = tuple(
     f" {' '.join(words)} " for words in _PLACEHOLDERS if len(words) >= MIN_ECHO_WORDS
 )

@@ -30,7 +30,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Revision:
     distillate: Distillate
-    full_reply: str | None  # if the memories do not hold all of it
+    kept_reply: str | None  # if the memories do not hold all of it; what was dropped, if only that
     skip_reason: str = ""  # why it has no summary
 
 
@@ -47,6 +47,9 @@ def revise_draft(
         is_empty = not reply.text.strip()
         message = "the reply is empty" if is_empty else "the reply contains no memory"
         raise UnusableReply(message, reply.text)
+    # A sentence that is dropped may be what shows that the next one is a secret.
+    parsed.observations = [_redact(redactor, observation) for observation in parsed.observations]
+    parsed.summary = _redact(redactor, parsed.summary)
     dropped = check_reply(turn, draft, parsed)
     if not parsed.is_usable:
         raise UnusableReply("the turn shows nothing of what the reply says", reply.text)
@@ -61,10 +64,12 @@ def revise_draft(
         prompt_version=PROMPT_VERSION,
     )
     distillate = with_outside_words(turn, distillate)
-    is_complete = not (parsed.unplaced or claims.unproven or dropped)
+    kept_reply = "\n".join(dropped) or None  # without secrets already
+    if parsed.unplaced or claims.unproven:
+        kept_reply = redact_reply(redactor, reply.text)
     return Revision(
         _redact(redactor, distillate),
-        None if is_complete else redact_reply(redactor, reply.text),
+        kept_reply,
         redactor.redact(parsed.skip_reason),
     )
 
