@@ -173,6 +173,19 @@ def test_forgetting_a_session_removes_its_hints_and_those_that_show_it(
     assert api.rows("SELECT * FROM hints") == []
 
 
+@pytest.mark.parametrize("change", ["sealed = 1", "private = 1"])
+def test_a_hint_whose_turn_was_forgotten_or_became_private_meanwhile_is_not_stored(
+    api: Api, change: str
+) -> None:
+    (turn,) = api.rows("SELECT id, project_id FROM user_prompts ORDER BY id LIMIT 1")
+    line = GivenLine(turn["id"], "1", "#1 a line", ("foghorn",), 1.0)
+    api.worker.store.write(
+        lambda c: c.execute(f"UPDATE user_prompts SET {change} WHERE id = ?", (turn["id"],))
+    ).result()
+    api.worker.store.save_hint("asking", turn["project_id"], [line]).result()
+    assert api.rows("SELECT * FROM hints") == []
+
+
 def test_hints_are_kept_for_a_while_and_not_without_limit(api: Api) -> None:
     (turn,) = api.rows("SELECT id, project_id FROM user_prompts ORDER BY id LIMIT 1")
     line = GivenLine(turn["id"], "1", "#1 a line", ("foghorn",), 1.0)
