@@ -1,5 +1,6 @@
 """Hints: what a prompt is given of earlier sessions, when, and what never."""
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from claude_mem.index.text.filters import Filters
+from claude_mem.index.text.passage_queries import texts_of_turns
 from claude_mem.recall.fence import FENCE, OUTSIDE_MARK, OUTSIDE_NOTE
 from claude_mem.recall.hint_lines import BUDGET, Hint
 from claude_mem.recall.hint_text import PastFact, lasting, plain, states_past
@@ -182,6 +184,32 @@ def test_what_the_context_held_is_not_given_again(harbor: Api) -> None:
     assert hint(harbor, QUESTION, context="## The last session\nSomething else") is not None
 
 
+def words_in(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(re.findall(r"\w+", text.lower())))
+
+
+OTHER_WORDS = tuple(f"word{number}" for number in range(60))
+
+
+@pytest.mark.parametrize(("share", "is_given"), [(0.5, True), (0.7, False)])
+def test_a_passage_is_not_given_from_which_a_line_of_the_context_has_most_words(
+    harbor: Api, share: float, is_given: bool
+) -> None:
+    turn = expect_hint(harbor, QUESTION).lines[0].turn_id
+    passages = harbor.worker.store.read(lambda c: texts_of_turns(c, [turn]))[turn]
+    words = [words_in(passage.text) for passage in passages]
+    lines = [" ".join((*some[: round(share * len(some))], *OTHER_WORDS)) for some in words]
+    assert (hint(harbor, QUESTION, context="\n".join(lines)) is not None) is is_given
+
+
+@pytest.mark.parametrize(("others", "is_given"), [(2, False), (3, True)])
+def test_a_turn_is_not_given_that_a_line_of_the_context_is_about(
+    harbor: Api, others: int, is_given: bool
+) -> None:
+    line = (*words_in(REPLY)[-(10 - others) :], *OTHER_WORDS[:others])
+    assert (hint(harbor, QUESTION, context=" ".join(line)) is not None) is is_given
+
+
 def test_another_project_is_given_nothing(harbor: Api) -> None:
     assert hint(harbor, QUESTION, project_id=999) is None
 
@@ -324,6 +352,12 @@ def test_a_task_is_given_what_is_about_it_and_not_what_names_the_same_file(
 ) -> None:
     task = "Let the driver in lamp.py restore the colour of the beacon after each restart"
     assert shares_subject(line, task) == is_about
+
+
+@pytest.mark.parametrize(("before", "is_about"), [(270, True), (310, False)])
+def test_a_long_task_says_at_its_start_what_it_is_about(before: int, is_about: bool) -> None:
+    task = f"{'Tidy the pier. '.ljust(before, '-')} The amber beacon must blink green."
+    assert shares_subject("#7 2026-01-02 The amber beacon blinks green", task) is is_about
 
 
 def test_a_short_task_needs_half_of_its_words() -> None:
