@@ -79,6 +79,19 @@ def foghorn_session(api: Api) -> int:
     return int(str(session["id"]))
 
 
+OTHER_WORDS = tuple(f"word{number}" for number in range(60))
+
+
+def words_in(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(re.findall(r"\w+", text.lower())))
+
+
+def title_of(api: Api, turn: int) -> str:
+    query = "SELECT title FROM indexed_turns WHERE id = ?"
+    (title,) = api.worker.store.read(lambda c: c.execute(query, (turn,)).fetchone())
+    return str(title)
+
+
 @pytest.mark.parametrize("prompt", [QUESTION, TASK])
 def test_a_prompt_is_given_what_an_earlier_session_said_about_it(harbor: Api, prompt: str) -> None:
     first = expect_hint(harbor, prompt).lines[0]
@@ -174,21 +187,9 @@ def test_a_turn_is_not_given_twice(harbor: Api) -> None:
 
 
 def test_what_the_context_held_is_not_given_again(harbor: Api) -> None:
-    (title,) = harbor.worker.store.read(
-        lambda c: c.execute(
-            "SELECT title FROM indexed_turns WHERE id = ?",
-            (expect_hint(harbor, QUESTION).lines[0].turn_id,),
-        ).fetchone()
-    )
+    title = title_of(harbor, expect_hint(harbor, QUESTION).lines[0].turn_id)
     assert hint(harbor, QUESTION, context=f"## The last session\n#1 {title}: it is mended") is None
     assert hint(harbor, QUESTION, context="## The last session\nSomething else") is not None
-
-
-def words_in(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(re.findall(r"\w+", text.lower())))
-
-
-OTHER_WORDS = tuple(f"word{number}" for number in range(60))
 
 
 @pytest.mark.parametrize(("share", "is_given"), [(0.5, True), (0.7, False)])
@@ -197,8 +198,13 @@ def test_a_passage_is_not_given_from_which_a_line_of_the_context_has_most_words(
 ) -> None:
     turn = expect_hint(harbor, QUESTION).lines[0].turn_id
     passages = harbor.worker.store.read(lambda c: texts_of_turns(c, [turn]))[turn]
-    words = [words_in(passage.text) for passage in passages]
-    lines = [" ".join((*some[: round(share * len(some))], *OTHER_WORDS)) for some in words]
+    title = title_of(harbor, turn).lower()  # what has most of its words is about the same
+
+    def line_of(passage: str) -> str:
+        words = sorted(words_in(passage), key=lambda word: word in title)
+        return " ".join((*words[: round(share * len(words))], *OTHER_WORDS))
+
+    lines = [line_of(passage.text) for passage in passages]
     assert (hint(harbor, QUESTION, context="\n".join(lines)) is not None) is is_given
 
 
@@ -222,6 +228,22 @@ def test_a_passage_that_only_repeats_the_prompt_is_no_hint(tmp_path: Path) -> No
     with open_api(tmp_path) as api:
         api.add_turn("again", QUESTION, "Done.")
         assert hint(api, QUESTION) is None
+
+
+@pytest.mark.parametrize(("repeated", "is_given"), [(0.55, True), (0.65, False)])
+def test_a_passage_is_not_given_whose_words_are_mostly_in_the_prompt(
+    tmp_path: Path, repeated: float, is_given: bool
+) -> None:
+    said = (
+        "The foghorn compressor lost its pressure valve in the storm, so the harbour crew fitted"
+        " valve nine from Bergen and sealed it with warm tar."
+    )
+    words = words_in(said)
+    with open_api(tmp_path) as api:
+        api.add_turn("foghorn", "Go on", said)
+        asked = " ".join(words[: round(repeated * len(words))])
+        text = f"Which spare part, as far as anybody wrote it down in some notebook: {asked}?"
+        assert (hint(api, text) is not None) is is_given
 
 
 def test_remembered_text_cannot_close_the_fence(tmp_path: Path) -> None:
