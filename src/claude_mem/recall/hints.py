@@ -430,9 +430,7 @@ def _is_worth_reading(passage: Passage, known: _Known) -> bool:
     words = passage.text.split()
     names = sum("/" in word or "-" in word or "\\" in word for word in words)
     return (
-        passage.kind not in NOTES
-        and 2 * names <= len(words)
-        and not _repeats(passage.text, known)
+        passage.kind not in NOTES and 2 * names <= len(words) and not _repeats(passage.text, known)
     )
 
 
