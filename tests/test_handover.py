@@ -186,6 +186,24 @@ def test_an_offer_lapses_with_its_session_and_a_step_after_some(story: Story) ->
     assert section(story, "Left open") == []
 
 
+@pytest.mark.parametrize(
+    ("step", "is_open"),
+    [
+        ("Replace crane cable, winch, pulley, brake, hooks, drum, motor, gears", False),  # 3 of 10
+        ("Replace crane cable, winch, pulley, brake, hooks, drum, motor, gears, rails", True),
+    ],
+)
+def test_a_step_is_taken_up_by_a_later_session_with_three_tenths_of_its_words(
+    story: Story, step: str, is_open: bool
+) -> None:
+    tell(story, "a", open_step("Light it", step))
+    story.now += DAY
+    done = "The crane has a stronger cable on its winch."
+    tell(story, "b", Summary(request="Repair the quay", completed=done, files_edited=("quay",)))
+    last(story)
+    assert bool(section(story, "Left open")) is is_open
+
+
 # What holds
 
 

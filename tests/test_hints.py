@@ -1,5 +1,6 @@
 """Hints: what a prompt is given of earlier sessions, when, and what never."""
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from claude_mem.index.text.filters import Filters
+from claude_mem.index.text.passage_queries import texts_of_turns
 from claude_mem.recall.fence import FENCE, OUTSIDE_MARK, OUTSIDE_NOTE
 from claude_mem.recall.hint_lines import BUDGET, Hint
 from claude_mem.recall.hint_text import PastFact, lasting, plain, states_past
@@ -75,6 +77,19 @@ def foghorn_session(api: Api) -> int:
     session = api.worker.store.session_by_content_id("foghorn")
     assert session is not None
     return int(str(session["id"]))
+
+
+OTHER_WORDS = tuple(f"word{number}" for number in range(60))
+
+
+def words_in(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(re.findall(r"\w+", text.lower())))
+
+
+def title_of(api: Api, turn: int) -> str:
+    query = "SELECT title FROM indexed_turns WHERE id = ?"
+    (title,) = api.worker.store.read(lambda c: c.execute(query, (turn,)).fetchone())
+    return str(title)
 
 
 @pytest.mark.parametrize("prompt", [QUESTION, TASK])
@@ -172,14 +187,33 @@ def test_a_turn_is_not_given_twice(harbor: Api) -> None:
 
 
 def test_what_the_context_held_is_not_given_again(harbor: Api) -> None:
-    (title,) = harbor.worker.store.read(
-        lambda c: c.execute(
-            "SELECT title FROM indexed_turns WHERE id = ?",
-            (expect_hint(harbor, QUESTION).lines[0].turn_id,),
-        ).fetchone()
-    )
+    title = title_of(harbor, expect_hint(harbor, QUESTION).lines[0].turn_id)
     assert hint(harbor, QUESTION, context=f"## The last session\n#1 {title}: it is mended") is None
     assert hint(harbor, QUESTION, context="## The last session\nSomething else") is not None
+
+
+@pytest.mark.parametrize(("share", "is_given"), [(0.5, True), (0.7, False)])
+def test_a_passage_is_not_given_from_which_a_line_of_the_context_has_most_words(
+    harbor: Api, share: float, is_given: bool
+) -> None:
+    turn = expect_hint(harbor, QUESTION).lines[0].turn_id
+    passages = harbor.worker.store.read(lambda c: texts_of_turns(c, [turn]))[turn]
+    title = title_of(harbor, turn).lower()  # what has most of its words is about the same
+
+    def line_of(passage: str) -> str:
+        words = sorted(words_in(passage), key=lambda word: word in title)
+        return " ".join((*words[: round(share * len(words))], *OTHER_WORDS))
+
+    lines = [line_of(passage.text) for passage in passages]
+    assert (hint(harbor, QUESTION, context="\n".join(lines)) is not None) is is_given
+
+
+@pytest.mark.parametrize(("others", "is_given"), [(2, False), (3, True)])
+def test_a_turn_is_not_given_that_a_line_of_the_context_is_about(
+    harbor: Api, others: int, is_given: bool
+) -> None:
+    line = (*words_in(REPLY)[-(10 - others) :], *OTHER_WORDS[:others])
+    assert (hint(harbor, QUESTION, context=" ".join(line)) is not None) is is_given
 
 
 def test_another_project_is_given_nothing(harbor: Api) -> None:
@@ -194,6 +228,42 @@ def test_a_passage_that_only_repeats_the_prompt_is_no_hint(tmp_path: Path) -> No
     with open_api(tmp_path) as api:
         api.add_turn("again", QUESTION, "Done.")
         assert hint(api, QUESTION) is None
+
+
+@pytest.mark.parametrize(("repeated", "is_given"), [(0.55, True), (0.65, False)])
+def test_a_passage_is_not_given_whose_words_are_mostly_in_the_prompt(
+    tmp_path: Path, repeated: float, is_given: bool
+) -> None:
+    said = (
+        "The foghorn compressor lost its pressure valve in the storm, so the harbour crew fitted"
+        " valve nine from Bergen and sealed it with warm tar."
+    )
+    words = words_in(said)
+    with open_api(tmp_path) as api:
+        api.add_turn("foghorn", "Go on", said)
+        asked = " ".join(words[: round(repeated * len(words))])
+        text = f"Which spare part, as far as anybody wrote it down in some notebook: {asked}?"
+        assert (hint(api, text) is not None) is is_given
+
+
+@pytest.mark.parametrize(
+    ("said", "lines"),
+    [
+        ("The foghorn on the north quay fell silent in the storm because its compressor had lost"
+         " the part valve-9, which I replaced with a new one.", 2),
+        ("The foghorn on the north quay sounded once during the storm and then its compressor was"
+         " quiet until the crew came back.", 1),
+    ],
+)  # fmt: skip
+def test_a_second_turn_is_given_if_it_answers_almost_as_well_as_the_best(
+    tmp_path: Path, said: str, lines: int
+) -> None:
+    with open_api(tmp_path) as api:
+        api.add_turn("foghorn", ASKED, REPLY)
+        api.add_turn("second", "And the other quay?", said)
+        for thing in OTHERS:
+            api.add_turn(thing, f"Look after the {thing}", f"The {thing} was checked.")
+        assert len(expect_hint(api, QUESTION).lines) == lines
 
 
 def test_remembered_text_cannot_close_the_fence(tmp_path: Path) -> None:
@@ -324,6 +394,12 @@ def test_a_task_is_given_what_is_about_it_and_not_what_names_the_same_file(
 ) -> None:
     task = "Let the driver in lamp.py restore the colour of the beacon after each restart"
     assert shares_subject(line, task) == is_about
+
+
+@pytest.mark.parametrize(("before", "is_about"), [(270, True), (310, False)])
+def test_a_long_task_says_at_its_start_what_it_is_about(before: int, is_about: bool) -> None:
+    task = f"{'Tidy the pier. '.ljust(before, '-')} The amber beacon must blink green."
+    assert shares_subject("#7 2026-01-02 The amber beacon blinks green", task) is is_about
 
 
 def test_a_short_task_needs_half_of_its_words() -> None:

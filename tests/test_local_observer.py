@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.observer.local.content_words import content_words
-from claude_mem.observer.local.evidence import collect_evidence
+from claude_mem.observer.local.evidence import collect_evidence, parse_request
 from claude_mem.observer.local.markdown import LONGEST_PASSAGE, passages_in, sentences
 from claude_mem.observer.local.observer import distil, join_passages
 from claude_mem.observer.local.scoring import MAX_CHARS, budget_for, score_turn, select_passages
@@ -196,6 +196,13 @@ def test_a_pasted_plan_gives_the_title_the_problem_and_the_choice() -> None:
     assert "drops requests because `Close()` is called" in str(only(result).narrative)
     assert "20 s deadline instead of" in str(only(result).narrative)
     assert "Check the log" not in only(result).text
+
+
+@pytest.mark.parametrize(("length", "title"), [(550, ""), (650, "Drain before exit")])
+def test_a_long_document_with_headings_is_a_plan(length: int, title: str) -> None:
+    item = "- The server drops requests because it closes at once.\n"
+    document = f"# Drain before exit\n\n## Why\n\n{item * 20}"[:length]
+    assert parse_request(document).plan_title == title
 
 
 def test_the_error_of_a_pasted_trace_is_remembered() -> None:

@@ -173,6 +173,19 @@ def test_forgetting_a_session_removes_its_hints_and_those_that_show_it(
     assert api.rows("SELECT * FROM hints") == []
 
 
+@pytest.mark.parametrize("change", ["sealed = 1", "private = 1"])
+def test_a_hint_whose_turn_was_forgotten_or_became_private_meanwhile_is_not_stored(
+    api: Api, change: str
+) -> None:
+    (turn,) = api.rows("SELECT id, project_id FROM user_prompts ORDER BY id LIMIT 1")
+    line = GivenLine(turn["id"], "1", "#1 a line", ("foghorn",), 1.0)
+    api.worker.store.write(
+        lambda c: c.execute(f"UPDATE user_prompts SET {change} WHERE id = ?", (turn["id"],))
+    ).result()
+    api.worker.store.save_hint("asking", turn["project_id"], [line]).result()
+    assert api.rows("SELECT * FROM hints") == []
+
+
 def test_hints_are_kept_for_a_while_and_not_without_limit(api: Api) -> None:
     (turn,) = api.rows("SELECT id, project_id FROM user_prompts ORDER BY id LIMIT 1")
     line = GivenLine(turn["id"], "1", "#1 a line", ("foghorn",), 1.0)
@@ -205,16 +218,20 @@ def live(home: Home) -> None:
     home.wait_settled()
 
 
-def test_the_hook_prints_the_hint_and_spools_the_prompt_once(home: Home) -> None:
-    home.start_worker()
-    live(home)
+def hinted_session(home: Home) -> str:
+    """Until the model is loaded, no answer comes in time."""
 
     def hinted() -> str:
-        """Until the model is loaded, no answer comes in time."""
         session = str(uuid.uuid4())
         return session if hint_of(hook_line(home, session)) else ""
 
-    session = wait_until(hinted, "a hint")
+    return str(wait_until(hinted, "a hint"))
+
+
+def test_the_hook_prints_the_hint_and_spools_the_prompt_once(home: Home) -> None:
+    home.start_worker()
+    live(home)
+    session = hinted_session(home)
     home.wait_settled()
     prompts = home.rows(
         "SELECT prompt_text FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id"
@@ -224,6 +241,18 @@ def test_the_hook_prints_the_hint_and_spools_the_prompt_once(home: Home) -> None
     done = home.command("hints")
     assert "valve-7" in done.stdout and "score " in done.stdout and "compressor" in done.stdout
     assert json.loads(home.command("hints", "--json").stdout)["hints"]
+
+
+def test_a_paused_hook_gives_no_hint(home: Home) -> None:
+    home.start_worker()
+    live(home)
+    hinted_session(home)
+    home.wait_settled()
+    assert home.command("pause").returncode == 0
+    sessions = [f"paused-{number}" for number in range(5)]  # one answer may come too late
+    assert [hook_line(home, session) for session in sessions] == [PLAIN] * 5
+    assert home.command("resume").returncode == 0
+    assert hinted_session(home)
 
 
 def test_without_a_worker_the_hook_prints_its_plain_line_and_starts_one(home: Home) -> None:

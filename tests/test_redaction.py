@@ -455,6 +455,20 @@ def test_a_secret_that_somebody_chose_goes_where_only_a_secret_can_stand(text: s
 @pytest.mark.parametrize(
     "text",
     [
+        "psk=quay4lamp",
+        'network={\n  ssid="quay"\n  psk="quay4lamp"\n}',
+        "[wifi-security]\nkey-mgmt=wpa-psk\npsk=quay4lamp",
+        "wpa_psk: quay4lamp",
+        "the psk is quay4lamp",
+    ],
+)
+def test_the_key_of_a_wireless_network_goes(text: str) -> None:
+    assert redact(text) == text.replace("quay4lamp", "[redacted:password]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Flags: `--source-token`, `--source-username`, and `--pwd`, `--status`",
         "the workflow has `id-token: write`",
         "hf jobs run --secrets HF_TOKEN script.py",

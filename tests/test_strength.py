@@ -8,7 +8,7 @@ import pytest
 
 from claude_mem.index.text.filters import Filters
 from claude_mem.recall.parsed_query import parse_query
-from claude_mem.recall.ranking import RankedTurn, rank
+from claude_mem.recall.ranking import Evidence, RankedTurn, rank
 from claude_mem.recall.strength import Strength
 from tests.api import Api, open_api
 
@@ -110,3 +110,28 @@ def test_a_longer_question_is_not_strong_by_its_length_alone(stores: tuple[Api, 
     for api in stores:
         ranked, judge = results_of(api, unrelated)
         assert not any(judge.is_strong(result) for result in ranked)
+
+
+def is_strong_with(api: Api, characters: int, cosine: float, soft_coverage: float) -> bool:
+    """A question of this length, of which a passage does not hold every word."""
+    result, _ = result_of(api, SPECIFIC)
+    evidence = Evidence(cosine=cosine, soft_coverage=soft_coverage)
+    question = f"{'Did the pilot see a foghorn'.ljust(characters - 1, 't')}?"
+    judge = Strength.of(parse_query(question, NOW))
+    assert judge.is_sentence
+    return judge.is_strong(result._replace(evidence=evidence))
+
+
+@pytest.mark.parametrize(("more", "strong"), [(0.95, True), (0.90, False)])
+def test_nearness_and_coverage_count_the_same(
+    stores: tuple[Api, Api], more: float, strong: bool
+) -> None:
+    assert is_strong_with(stores[0], 80, more, 0.3) is strong
+    assert is_strong_with(stores[0], 80, 0.3, more) is strong
+
+
+@pytest.mark.parametrize(("characters", "strong"), [(30, False), (54, False), (56, True)])
+def test_a_short_question_is_only_answered_by_a_passage_with_all_of_its_words(
+    stores: tuple[Api, Api], characters: int, strong: bool
+) -> None:
+    assert is_strong_with(stores[0], characters, 1.0, 1.0) is strong

@@ -192,6 +192,16 @@ def test_a_later_answer_reverses_a_decision(story: Story) -> None:
     assert "PostgreSQL" not in context(story)
 
 
+@pytest.mark.parametrize(("more", "status"), [("in winter", "past"), ("in winter storms", "holds")])
+def test_an_answer_replaces_that_to_a_question_with_three_quarters_of_its_words(
+    story: Story, more: str, status: str
+) -> None:
+    question = "Which colour should the lamp on the harbour wall have"
+    turn(story, "Plan it", "p1", ask(f"{question}?", "Green", "p1"))
+    turn(story, "Plan again", "p2", ask(f"{question} {more}?", "Red", "p2"))
+    assert statuses(story, "decision") == {"Green": status, "Red": "holds"}
+
+
 def test_the_time_of_the_turn_decides_not_the_order_of_distilling(story: Story) -> None:
     turn(story, "Plan it", "p1")
     turn(story, "Plan again", "p2", ask("Which database do we use?", "SQLite", "p2"))

@@ -55,7 +55,6 @@ READ_AT_ONCE = 4  # of these
 MAX_REPEATED = 0.6  # share of its words that a passage may have in common with the prompt
 # A plan of so many words says most things itself, in other forms of its words.
 MANY_WORDS, MAX_REPEATED_OF_PLAN = 120, 0.55
-MIN_PASSAGE = 40  # characters
 SUBJECT_CHARACTERS = 300  # characters at the start of a prompt that say what it is about
 # Of a turn, what became of it says more in few words than what was asked or planned.
 KINDS = {"memory": 1.1}
@@ -431,10 +430,7 @@ def _is_worth_reading(passage: Passage, known: _Known) -> bool:
     words = passage.text.split()
     names = sum("/" in word or "-" in word or "\\" in word for word in words)
     return (
-        passage.kind not in NOTES
-        and len(passage.text) >= MIN_PASSAGE
-        and 2 * names <= len(words)
-        and not _repeats(passage.text, known)
+        passage.kind not in NOTES and 2 * names <= len(words) and not _repeats(passage.text, known)
     )
 
 

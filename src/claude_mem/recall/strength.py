@@ -17,7 +17,7 @@ class StrengthModel:
 
 
 STRENGTH = StrengthModel()
-MIN_QUESTION, MAX_QUESTION = 40, 120  # characters, between which its length counts
+MAX_QUESTION = 120  # characters, up to which its length counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Strength:
 
     @classmethod
     def of(cls, parsed: ParsedQuery) -> "Strength":
-        length = min(MAX_QUESTION, max(MIN_QUESTION, len(parsed.text.strip())))
+        length = min(MAX_QUESTION, max(1, len(parsed.text.strip())))
         is_literal = not any(w.is_time or any(map(is_unspaced, w.pieces)) for w in parsed.words)
         return cls(parsed.is_sentence, math.log(length), is_literal)
 

@@ -1,0 +1,1 @@
+"""Five made-up sessions, and files with the context and the facts that come of each."""
