@@ -34,7 +34,7 @@ def all_agents() -> tuple[Agent, ...]:
 
 
 def installable_agents() -> tuple[Agent, ...]:
-    """Those that `install --agent` attaches; Claude Code has ways of its own."""
+    """Returns the agents that `install --agent` attaches; Claude Code has ways of its own."""
     return tuple(a for a in all_agents() if a.hooks_of is not None and a.name != CLAUDE)
 
 

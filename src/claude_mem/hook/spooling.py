@@ -66,7 +66,8 @@ def write_all(file: int, data: bytes) -> None:
 
 
 def wake(data_dir: bytes) -> bool:
-    """True if a worker is listening. ENXIO means that no process has the other end open."""
+    """Wakes the worker; False if none is listening. ENXIO means that no process has the other end
+    open."""
     try:
         fifo = posix.open(data_dir + b"/" + paths.WAKE, _FIFO)
     except OSError:
