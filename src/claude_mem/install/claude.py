@@ -70,7 +70,7 @@ def config_dir(environ: Mapping[str, str]) -> Path:
 
 
 def state_file(environ: Mapping[str, str]) -> Path:
-    """With the MCP servers."""
+    """Returns the file with the MCP servers."""
     return client_state_file(environ)
 
 

@@ -110,8 +110,9 @@ def mcp_launcher_text(layout: Layout, python: str = sys.executable) -> str:
 
 
 def _environment(layout: Layout) -> str:
-    """Only the variables that are used pass, whatever the shell is: it removes the others itself,
-    since another process would take longer, and show secrets among its arguments."""
+    """Writes the part of the script that lets only the variables pass that are used, whatever the
+    shell is: it removes the others itself, since another process would take longer, and show
+    secrets among its arguments."""
     names = [name.decode() for name in (*capture.VARIABLES, *worker_start.PASSED)]
     prefixes = (f"{prefix.decode()}*" for prefix in worker_start.PASSED_PREFIXES)
     return _ENVIRONMENT.format(

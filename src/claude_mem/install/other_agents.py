@@ -83,7 +83,8 @@ def attachments(
 
 
 def detach_agent(agent: Agent, layout: Layout, environ: Mapping[str, str]) -> list[Outcome]:
-    """From every file that install recorded, and from those of the user and this directory."""
+    """Removes our entries from every file that install recorded, and from those of the user and
+    this directory."""
     removed = f"{agent.title}: removed our entries from"
     files = _candidates(agent, layout, environ)
     return changed_files.remove_ours(layout, agent.name, files, removed)

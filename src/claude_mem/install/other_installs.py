@@ -73,7 +73,8 @@ def _is_ours(command: Path) -> bool:
 
 
 def _is_ours_elsewhere(command: Path) -> bool:
-    """Of another environment; PyPI and npm have other programs with this command."""
+    """Whether the command is ours, of another environment; PyPI and npm have other programs of this
+    name."""
     try:
         with command.open("rb") as file:
             return _OUR_MODULE in file.read(4096)

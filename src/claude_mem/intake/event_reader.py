@@ -95,8 +95,8 @@ class EventReader:
         return name in self.skip_tools or name.startswith(OWN_TOOLS)
 
     def read_skipped(self, header: EventHeader, payload: Payload) -> Event | None:
-        """Of a tool that is skipped only the checksums of its words; None if it brought none. What
-        our own tools give is not the tool's."""
+        """Reads of a tool that is skipped only the checksums of its words; None if it brought none.
+        What our own tools give is not the tool's."""
         fields = {name: payload[name] for name in _READ_FIELDS if payload.get(name) is not None}
         if not fields or str(payload.get("tool_name")).startswith(OWN_TOOLS):
             return None
@@ -182,7 +182,8 @@ class EventReader:
         )
 
     def _unstored_words(self, kind: str, redacted: Payload) -> bytes:
-        """Of what the agent read, where it is too long to be stored as a whole."""
+        """Returns the checksums of what the agent read, where it is too long to be stored as a
+        whole."""
         if kind in _OF_AGENT:
             return b""
         texts = list(strings_in([redacted.get(name) for name in _READ_FIELDS]))
@@ -397,7 +398,7 @@ def _prompt(prompt: str) -> Iterator[RecordPart]:
 
 
 def _reports(notice: str) -> list[str]:
-    """Of a task, or what a teammate, a channel or a webhook wrote."""
+    """Returns the reports of a task, or what a teammate, a channel or a webhook wrote."""
     reports = [tag_content(notice, tag) for tag in _NOTIFICATION_TAGS]
     if any(reports) or not notice.startswith("<"):
         return reports
@@ -491,7 +492,7 @@ def _tool(payload: Payload) -> Iterator[RecordPart]:
 
 
 def _failed_tool(payload: Payload) -> Iterator[RecordPart]:
-    """Only what was meant: a commit that failed was not made."""
+    """Gives only what was meant: a commit that failed was not made."""
     tool_input = payload.get("tool_input")
     if isinstance(tool_input, dict) and payload.get("tool_name") in ("Bash", *SUBAGENT_TOOLS):
         yield from _part("description", "agent", tool_input.get("description"))

@@ -101,7 +101,7 @@ class Access:
         return self.aliases.get(project.key, project)
 
     def override(self, directory: str, root: str = "/") -> Project | None:
-        """Of the nearest directory, up to the root of the work tree."""
+        """Returns the override of the nearest directory, up to the root of the work tree."""
         if not self.overrides:
             return None
         path = Path(os.path.realpath(directory))

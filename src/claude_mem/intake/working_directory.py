@@ -41,7 +41,7 @@ _IN_HOME = (".claude/CLAUDE.md",)
 
 
 def read_rule_files(directory: str, home: str) -> str:
-    """Their text, one after the other; empty if there are none."""
+    """Reads the text of the rule files, one after the other; empty if there are none."""
     paths = [Path(directory, name) for name in _IN_PROJECT] if directory else []
     paths += [Path(home, name) for name in _IN_HOME] if home else []
     if directory and home:  # the index of the client's own memory

@@ -41,7 +41,7 @@ def time_limit() -> Iterator[None]:
 
 
 def seconds_left(most: float) -> float:
-    """Of the time limit, and at most that."""
+    """Returns the seconds left of the time limit, at most `most`."""
     deadline = _deadline.get()
     return most if deadline is None else max(0.0, min(most, deadline - time.monotonic()))
 

@@ -67,7 +67,7 @@ def _keep(database: str, stem: str, count: int, total: int) -> None:
 def start_reading_ahead(
     connection: sqlite3.Connection, total: int, start_thread: StartThread
 ) -> None:
-    """Of a large memory, if it was not done lately."""
+    """Starts to count the words of a large memory ahead, if it was not done lately."""
     if not should_read_ahead(connection, total):
         return
 

@@ -51,7 +51,7 @@ def searchable(text: str | None) -> str:
 
 
 def word_count(indexed: str) -> int:
-    """Of a text as it is indexed: as many as FTS5 finds, but for rare scripts."""
+    """Counts the words of a text as it is indexed: as many as FTS5 finds, but for rare scripts."""
     return len(_WORD.findall(indexed))
 
 
@@ -80,7 +80,7 @@ def _extras(word: str) -> list[str]:
 
 
 def spoken_symbols(text: str) -> list[str]:
-    """Of C++ and C#, which FTS5 would index as c."""
+    """Spells the symbols of C++ and C#, which FTS5 would index as c."""
     return [letter + _SPOKEN[symbol] for letter, symbol in _SYMBOLS.findall(text)]
 
 
@@ -105,7 +105,7 @@ def is_unspaced(piece: str) -> bool:
 
 
 def spaced_text(text: str) -> str:
-    """Without runs of unspaced script."""
+    """Removes the runs of unspaced script."""
     return _UNSPACED.sub(" ", text)
 
 

@@ -50,7 +50,7 @@ def _words(document: Document) -> frozenset[str]:
 
 
 def link(connection: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> None:
-    """In both directions."""
+    """Links the pairs in both directions."""
     connection.executemany(
         "INSERT OR IGNORE INTO twins VALUES (?, ?)",
         [link for first, second in pairs for link in ((first, second), (second, first))],

@@ -47,7 +47,7 @@ class ImportOptions:
         )
 
     def of_memories(self, keep_raw_since: int) -> "ImportOptions":
-        """To read what was imported without memories."""
+        """Returns options to read what was imported without memories."""
         return replace(self, reads="memories", keep_raw_since=keep_raw_since, raw_later=False)
 
     @property

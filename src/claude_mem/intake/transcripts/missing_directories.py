@@ -45,7 +45,8 @@ _HEAD = 1024 * 1024  # where the first lines of a session are
 def known_projects(
     files: Iterable[Path], stored: Iterable[tuple[str, Project]], home: Path | None
 ) -> dict[str, Project]:
-    """By directory: of the store, and of transcripts whose directory does not exist."""
+    """Returns the projects by directory: of the store, and of transcripts whose directory does not
+    exist."""
     known = dict(stored)
     projects = Projects(home, known)
     homeless = [
@@ -60,7 +61,7 @@ def known_projects(
 
 
 def _most_named(votes: Iterable[tuple[str, str | None]]) -> dict[str, Project]:
-    """By directory, what most of its sessions name."""
+    """Returns by directory what most of its sessions name."""
     counts: dict[str, Counter[str]] = {}
     for directory, origin in votes:
         if origin is not None:
@@ -139,7 +140,7 @@ def _only_origin(file: Path) -> str | None:
 
 
 def _span(chunk: bytes, marks: tuple[bytes, ...]) -> tuple[int, int]:
-    """From the first to the last of these marks; -1 where there is none."""
+    """Returns the span from the first to the last of these marks; -1 where there is none."""
     if chunk.rfind(_COMMON.get(marks[0], marks[0])) < 0:
         return -1, -1
     last = max(map(chunk.rfind, marks))

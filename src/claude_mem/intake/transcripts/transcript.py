@@ -132,7 +132,7 @@ class Transcript:
 
 
 def open_transcript(path: Path) -> Transcript:
-    """Of Claude Code, unless the first line is of another agent's format."""
+    """Opens a transcript of Claude Code, unless the first line is of another agent's format."""
     # Not at the top: that module imports this one.
     from claude_mem.intake.transcripts.other_agents import open_agent_transcript
 
