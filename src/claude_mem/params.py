@@ -297,7 +297,7 @@ def _texts(params: Params, name: str) -> tuple[str, ...]:
 
 
 def any_memory_id(value: Json, name: str = "id") -> MemoryId:
-    """Also of a fact."""
+    """Reads the id of a memory or of a fact."""
     is_id = isinstance(value, int | str) and not isinstance(value, bool)
     memory_id = parse_any_id(str(value)) if is_id else None
     if memory_id is None or memory_id.kind == "team":
@@ -356,7 +356,7 @@ def _timestamp(params: Params, name: str, now: datetime, *, ends_day: bool = Fal
 
 
 def parse_timestamp(value: str, now: datetime, *, ends_day: bool = False) -> int:
-    """Of a day, a moment in ISO 8601, or Unix milliseconds. `ends_day`: a day is included.
+    """Reads a day, a moment in ISO 8601, or Unix milliseconds. `ends_day`: a day is included.
 
     Raises ValueError.
     """

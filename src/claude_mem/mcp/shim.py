@@ -105,7 +105,7 @@ def _connect(data_dir: bytes) -> "_socket.socket | None":
 
 
 def _start_worker(data_dir: bytes) -> None:
-    """Through the launcher, which a newer installation may have replaced."""
+    """Starts the worker through the launcher, which a newer installation may have replaced."""
     make_directories(data_dir)
     launcher = data_dir + b"/" + paths.LAUNCHER
     null = posix.open(b"/dev/null", posix.O_RDWR)

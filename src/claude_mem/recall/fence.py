@@ -87,7 +87,7 @@ def _is_mark(character: str) -> bool:
 
 
 def _folded(name: str) -> str:
-    """As a reader takes it: without accents, in small letters of our script."""
+    """Folds a name as a reader takes it: without accents, in small letters of our script."""
     if not name.isascii():
         parts = unicodedata.normalize("NFKD", name)
         name = "".join(c for c in parts if not _is_mark(c)).lower()

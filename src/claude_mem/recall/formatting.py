@@ -221,7 +221,7 @@ def _part_text(part: Json, outside: frozenset[str]) -> str:
 
 
 def _minute(record: JsonRow) -> str:
-    """From the number: the text of an imported memory may be anything."""
+    """Formats the minute from the number: the text of an imported memory may be anything."""
     epoch = record.get("created_at_epoch")
     return iso(epoch)[:16].replace("T", " ") if isinstance(epoch, int) else ""
 

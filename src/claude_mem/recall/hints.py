@@ -375,9 +375,9 @@ def _unknown(
     passages: dict[int, Sequence[Passage]],
     min_score_share: float,
 ) -> Iterator[_Candidate]:
-    """Those that say what neither the prompt nor the context says, and that still holds: the best,
-    and others of such a share of its score. Adds the passages of the turns that it reads, few at
-    once: mostly the first ones are shown."""
+    """Returns the candidates that say what neither the prompt nor the context says, and that still
+    holds: the best, and others of such a share of its score. Adds the passages of the turns that it
+    reads, few at once: mostly the first ones are shown."""
     own = _files_of_client(connection, [candidate.ranked.turn.id for candidate in candidates])
     candidates = [candidate for candidate in candidates if candidate.ranked.turn.id not in own]
     least = 0.0
@@ -427,7 +427,8 @@ def _words(text: str) -> set[str]:
 
 
 def _is_worth_reading(passage: Passage, known: _Known) -> bool:
-    """Not for lists of commands, files and labels, and not for what the prompt says itself."""
+    """Whether a passage is worth reading: lists of commands, files and labels are not, nor is what
+    the prompt says itself."""
     words = passage.text.split()
     names = sum("/" in word or "-" in word or "\\" in word for word in words)
     return (

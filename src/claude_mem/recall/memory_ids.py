@@ -33,7 +33,7 @@ def parse_memory_id(text: str) -> MemoryId | None:
 
 
 def parse_any_id(text: str) -> MemoryId | None:
-    """Also F5, a fact, and T6, a turn of a team."""
+    """Reads an id of any kind, also F5, a fact, and T6, a turn of a team."""
     prefix = "" if text[:1].isdecimal() else text[:1].upper()
     digits = text[1:] if prefix else text
     if prefix not in _KINDS or not (digits.isascii() and digits.isdecimal()):

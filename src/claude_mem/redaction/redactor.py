@@ -52,8 +52,8 @@ def _finders() -> "tuple[Callable[[Subject], Iterable[Span]], ...]":
 
 
 def load_finders() -> None:
-    """Before the first event: one that a worker is reading when it is killed is under suspicion,
-    so reading must take no time for imports."""
+    """Loads all finders before the first event: one that a worker is reading when it is killed is
+    under suspicion, so reading must take no time for imports."""
     Redactor().redact_json({"load": "all finders"})
 
 
@@ -66,7 +66,7 @@ class Redactor:
         self._recent_characters = 0
 
     def redact(self, text: str) -> str:
-        """Again until nothing changes: what is removed may have hidden another secret."""
+        """Redacts again until nothing changes: what is removed may have hidden another secret."""
         for _ in range(PASSES):
             spans = self._spans(text)
             if not spans:

@@ -21,7 +21,8 @@ class Subject:
 
 
 def _lower(text: str) -> str:
-    """In lower case and of the same length, so that places in one are places in the other."""
+    """Writes the text in lower case and of the same length, so that places in one are places in the
+    other."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else text.translate(_ASCII_LOWER)
 

@@ -139,7 +139,8 @@ class _Splitter:
             self._add(first or "; ".join(rest), "row")
 
     def _named_cells(self, cells: list[str]) -> list[str]:
-        """With more than two columns, each cell needs the name of its column."""
+        """Names the cells of a row with more than two columns: each needs the name of its
+        column."""
         if len(cells) <= 2 or len(cells) != len(self._header):
             return [cell for cell in cells[1:] if cell]
         pairs = zip(self._header[1:], cells[1:], strict=True)
@@ -227,7 +228,7 @@ def heading_of(line: str) -> str:
 
 
 def as_label(text: str) -> str:
-    """Without the number and the colon."""
+    """Returns the text as a label, without the number and the colon."""
     return without_markup(_NUMBERED.sub("", text, count=1)).rstrip(":： ")
 
 
@@ -255,7 +256,7 @@ def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
 
 
 def without_markup(text: str) -> str:
-    """Without Markdown for emphasis and links; code stays as it is."""
+    """Removes Markdown for emphasis and links; code stays as it is."""
     if "`](" in text:
         text = _CODE_LINK.sub(r"\1", text)
     if "*" in text or "<" in text or "](" in text:

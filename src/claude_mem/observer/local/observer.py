@@ -209,7 +209,7 @@ def _by_structure(scored: ScoredTurn) -> Iterator[str]:
 
 
 def request_title(scored: ScoredTurn) -> str:
-    """For the session, where the turn has no title: what was asked."""
+    """Returns a title for the session, where the turn has none: what the user asked for."""
     request = scored.evidence.request
     title = wording.from_plan(request.plan_title) or wording.from_request(request.text)
     return title if title and is_complete(title, is_english=scored.is_english) else ""
@@ -349,7 +349,7 @@ def _runs(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
 
 
 def join_passages(passages: Iterable[MessagePassage]) -> str | None:
-    """With a space between sentences, except in scripts without spaces."""
+    """Joins passages with a space between sentences, except in scripts without spaces."""
     return re.sub(r"(?<=[。！？]) ", "", " ".join(map(as_sentence, passages))) or None
 
 

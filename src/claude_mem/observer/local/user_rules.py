@@ -127,7 +127,7 @@ def typed_sentences(prompt: str) -> Iterator[str]:
 
 
 def certain_sentences(prompt: str) -> Iterator[str]:
-    """Without those that may be pasted."""
+    """Gives the typed sentences without those that may be pasted."""
     return (sentence for sentence, is_certain in _typed(prompt) if is_certain)
 
 
@@ -172,13 +172,15 @@ def _is_introduction(line: str) -> bool:
 
 
 def _is_reported(sentence: str) -> bool:
-    """After words with a colon, such as "the mail says:"; a label has fewer."""
+    """Whether the sentence follows words with a colon, such as "the mail says:"; a label has
+    fewer."""
     before, colon, _ = sentence.partition(": ")
     return bool(colon) and len(before.split()) > LONGEST_LABEL
 
 
 def proposed_rules(prompt: str) -> tuple[ProposedFact, ...]:
-    """Also what takes a rule back: with the status past, stored only if there is such a rule."""
+    """Proposes rules, and what takes a rule back: with the status past, stored only if there is
+    such a rule."""
     rules = {rule.text: rule.status for rule in find_rules(prompt)}
     for sentence, is_certain in _typed(prompt):
         if is_certain and rules.get(sentence) != "holds" and _is_withdrawal(sentence):

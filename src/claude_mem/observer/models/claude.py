@@ -100,7 +100,8 @@ class ClaudeClient:
         self._idle_timer = asyncio.get_running_loop().call_later(seconds, on_idle)
 
     async def close(self) -> None:
-        """In an orderly way, so that the conversation can be resumed; else by force."""
+        """Ends the client in an orderly way, so that the conversation can be resumed; else by
+        force."""
         self._cancel_idle_timer()
         self._questions.put_nowait(None)
         with suppress(asyncio.CancelledError):
@@ -110,7 +111,7 @@ class ClaudeClient:
             await asyncio.wait([self._task], timeout=CLOSE_SECONDS)
 
     def kill(self) -> None:
-        """With all processes that it started."""
+        """Kills the client with all processes that it started."""
         self._cancel_idle_timer()
         pid = self._pid()
         if self._task.done():

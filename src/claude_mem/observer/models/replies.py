@@ -208,7 +208,8 @@ class _Parser:
         return end, stop
 
     def _end_of_field(self, index: int, name: str) -> int:
-        """Its closing tag, if that comes before the end of the block; else the next tag."""
+        """Returns where the closing tag is, if that comes before the end of the block; else the
+        next tag."""
         closings = self.closing.get(name, [])
         closing_index = bisect_left(closings, index)
         bound_index = bisect_left(self.bounds, index)
@@ -258,7 +259,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _split_items(content: str, name: str) -> list[str]:
-    """By their tags, text between them included; without tags, by lines."""
+    """Splits a list by its tags, text between them included; without tags, by lines."""
     parts = re.split(rf"(?i)</?[ \t]{{0,4}}{name}(?![\w-])[^<>]{{0,400}}>", content)
     if len(parts) > 1:
         return parts
@@ -301,7 +302,8 @@ class _Builder:
         self._unplaced = unplaced
 
     def rules(self, blocks: Iterable[_Block]) -> tuple[str, ...]:
-        """Of all blocks: they are about the user, not about a part of the turn."""
+        """Returns the rules of all blocks: they are about the user, not about a part of the
+        turn."""
         rules = (rule for block in blocks for rule in self._list(block, "rules"))
         return self._names(rules, MAX_ITEM_CHARS)
 
