@@ -29,7 +29,8 @@ _COUNTED = "counted-"
 
 
 def counted_prompt_id(session_id: str, number: int) -> str:
-    """For transcripts that have no prompt ids, though the hooks of their client have them."""
+    """Makes a prompt id for transcripts that have none, though the hooks of their client have
+    them."""
     return f"{_COUNTED}{number}-{session_id}"
 
 
@@ -357,7 +358,7 @@ class PastTurn:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptToDistil:
-    """From which the memories of turns of a session are made."""
+    """A transcript from which the memories of turns of a session are made."""
 
     session_db_id: int
     session_id: str

@@ -99,7 +99,8 @@ def request(
     body: Json = None,
     method: str = "POST",
 ) -> dict[str, Any]:
-    """For a command: starts the worker if it is not running, and returns its response."""
+    """Sends the request of a command: starts the worker if it is not running, and returns its
+    response."""
     start(layout, environ)
     result = ask_worker(layout, path, body, timeout=COMMAND_SECONDS, method=method)
     return cast("dict[str, Any]", result)
@@ -117,7 +118,8 @@ def running_worker(layout: Layout) -> dict[str, Json] | None:
 
 
 def _last_state(layout: Layout) -> dict[str, Json] | None:
-    """For a worker that holds the lock but does not respond: starting, stopping, or stuck."""
+    """Reads the last state of a worker that holds the lock but does not respond: starting,
+    stopping, or stuck."""
     try:
         state: Json = json.loads(layout.worker_state.read_bytes())
     except (OSError, ValueError):

@@ -53,7 +53,7 @@ async def _respond(
 
 
 def _literal(text: str) -> bytes:
-    """As UTF-8: escapes would count against the limit of an agent."""
+    """Encodes a text as UTF-8: escapes would count against the limit of an agent."""
     return _encoded(json.dumps(text, ensure_ascii=False)) if text else b""
 
 

@@ -24,7 +24,7 @@ class PortLimits:
 
 
 def raise_descriptor_limit() -> int:
-    """To what this process needs, as far as it may; returns the limit."""
+    """Raises the limit to what this process needs, as far as it may; returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -32,7 +32,7 @@ def save_hint(
     lines: Iterable[GivenLine],
     ms: int,
 ) -> None:
-    """Without lines whose turn was forgotten meanwhile."""
+    """Saves a hint without lines whose turn was forgotten meanwhile."""
     connection.executemany(
         "INSERT INTO hints (content_session_id, project_id, turn_id, memory, text, words, score,"
         " created_at_epoch) SELECT ?, ?, id, ?, ?, ?, ?, ? FROM user_prompts"

@@ -144,7 +144,7 @@ def join_directory(
 def merge_projects(
     connection: sqlite3.Connection, source: Project, target: Project, ms: int
 ) -> Moved:
-    """Also for directories that claim the key of the source from now on."""
+    """Merges projects, also for directories that claim the key of the source later."""
     if source.key == target.key:
         raise BadInput("a project cannot be merged into itself", "into")
     source_id, target_id = (ensure_project(connection, p) for p in (source, target))

@@ -142,7 +142,7 @@ def _salvage(
 
 
 def drop_index(path: Path) -> None:
-    """Of a file whose pages are sound."""
+    """Drops the index of a file whose pages are sound."""
     with closing(connect(path)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         index_tables.drop(connection)
@@ -278,7 +278,8 @@ def _chunks(backup: Path) -> Iterator[bytes]:
 
 
 def _decompressed(file: BinaryIO) -> Iterator[bytes]:
-    """Of one gzip member; the module gzip would read any number of them, and zeros behind them."""
+    """Decompresses one gzip member; the module gzip would read any number of them, and zeros behind
+    them."""
     decompressor = zlib.decompressobj(wbits=31)
     while not decompressor.eof:
         data = decompressor.unconsumed_tail or file.read(_INPUT)

@@ -202,7 +202,8 @@ class Store(StoreReader):
     def save_session_memories(
         self, session: PastSession
     ) -> "Future[imported_sessions.ImportCounts]":
-        """From its transcript, turns that have no memories yet, or whose events are gone."""
+        """Saves from its transcript the turns of a session that have no memories yet, or whose
+        events are gone."""
         return self.write(lambda c: imported_sessions.save_session_memories(c, session))
 
     def add_missing_transcripts(self) -> "Future[None]":
@@ -324,7 +325,7 @@ class Store(StoreReader):
     def ask_permission(
         self, observer: str, tokens: int, caps: spending.Caps
     ) -> "Future[spending.Permission]":
-        """For a request to a model, which is charged if it may be made."""
+        """Asks for permission for a request to a model, which is charged if it may be made."""
         return self.write(
             lambda c: spending.ask_permission(c, observer, tokens, caps, self._clock())
         )
@@ -491,7 +492,7 @@ class Store(StoreReader):
             return backups.back_up(connection, directory, keep, is_cancelled=self._closing.is_set)
 
     def delete_unfinished_backups(self, directory: Path, before_ms: int) -> list[Path]:
-        """Of processes that were killed."""
+        """Deletes the unfinished backups of processes that were killed."""
         if not self._backing_up.acquire(blocking=False):
             return []
         try:

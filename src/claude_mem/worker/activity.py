@@ -29,7 +29,7 @@ class Activity:
         return frozenset(self._working - {OTHER_EDITOR})
 
     def end(self, sessions: Iterable[str], ms: int) -> None:
-        """Of sessions that were stopped or forgotten: no event says that they ended."""
+        """Ends sessions that were stopped or forgotten: no event says that they ended."""
         self._working -= set(sessions)
         self._write(ms)
 

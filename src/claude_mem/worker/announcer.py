@@ -75,7 +75,7 @@ class Announcer:
         self.processing()
 
     def memory_saved(self, project: Project, observation_id: int) -> None:
-        """By a user or an agent, outside a turn."""
+        """Announces a memory that a user or an agent saved, outside a turn."""
         rows = self._store.get_many("observations", [observation_id])
         items: list[Json] = [{**item, "kind": "observation"} for item in rows]
         for item in rows:
@@ -118,7 +118,7 @@ class Announcer:
         self._memories_changed("restored", forgotten)
 
     def _end_activity(self) -> None:
-        """Of sessions that are over or gone."""
+        """Ends the activity of sessions that are over or gone."""
         working = self.activity.sessions
         rows = {name: self._store.session_by_content_id(name) for name in working}
         over = [name for name, row in rows.items() if row is None or row["status"] != "active"]
@@ -133,7 +133,7 @@ class Announcer:
         self.processing()
 
     def set_processing(self, active: bool, ms: int) -> None:
-        """As reported by another editor."""
+        """Sets the activity as another editor reports it."""
         self.activity.set(active, ms)
 
     def processing(self) -> LiveEvent:

@@ -183,7 +183,7 @@ def _directories_of_project(store: StoreReader, project_id: int | None) -> list[
 
 
 def scrub_data_directory(layout: Layout, store: Store, contexts: Contexts) -> None:
-    """After memories were forgotten for good: deletes what may repeat them outside of the tables.
+    """Deletes, after memories were forgotten for good, what may repeat them outside of the tables.
 
     Rendered contexts, rejected hook payloads and logs cannot be searched for a text reliably (it
     may be escaped or cut), so they are deleted as a whole. Then the index is merged and the

@@ -76,7 +76,7 @@ class _Answer:
 
 
 def _answer(worker: Worker, record_bytes: bytes, text: str = "") -> _Answer | None:
-    """For the prompt of the record, or for this text."""
+    """Answers for the prompt of the record, or for this text."""
     if not worker.settings.context.hints:
         return None
     event, project_id = _event(worker, record_bytes)

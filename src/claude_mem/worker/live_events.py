@@ -38,7 +38,7 @@ class Subscription:
 
     @property
     def cursor(self) -> str:
-        """After the event that it returned last."""
+        """Returns the cursor after the event that it returned last."""
         return self._events.cursor_of(self._number)
 
     async def next(self) -> Announcement:
@@ -80,7 +80,7 @@ class LiveEvents:
         return len(self._subscribers)
 
     def give_cursor(self) -> str:
-        """After the latest event. From now on events are kept."""
+        """Returns the cursor after the latest event. From then on events are kept."""
         self.is_followed = True
         return self.cursor_of(self._number)
 
@@ -145,5 +145,6 @@ class LiveEvents:
 
 
 def _json(event: dict[str, Json]) -> bytes:
-    """In UTF-8; half of a surrogate pair, which UTF-8 does not have, becomes a `?`."""
+    """Encodes an event in UTF-8; half of a surrogate pair, which UTF-8 does not have, becomes a
+    `?`."""
     return json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")

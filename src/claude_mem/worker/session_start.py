@@ -101,7 +101,8 @@ async def _greeting(worker: Worker, project_id: int, session_id: str, context: s
 
 
 async def _bring_own_sessions(worker: Worker, event: Event) -> None:
-    """To the project that a directory claims and gets, from when it was recorded on its own."""
+    """Brings the sessions of a directory to the project that it claims and gets, from when it was
+    recorded on its own."""
     decision = worker.projects.decision(event.project_dir)
     if decision.is_accepted and decision.own is not None:
         own_id = worker.store.project_by_key(decision.own.key)
@@ -227,7 +228,8 @@ def greeting(
 
 
 def welcome(counts: RememberedCounts) -> str:
-    """To the first session after the installation that can show it. Others may be imported."""
+    """Welcomes in the first session after the installation that can show it. Others may be
+    imported."""
     if not counts.sessions:
         return NOTHING_YET
     sessions, projects = _count(counts.sessions, "session"), _count(counts.projects, "project")

@@ -161,7 +161,7 @@ def _plain(value: str) -> str:
 
 
 def compare_texts(older: str, newer: str) -> Relation:
-    """For statements in free words, such as rules and saved notes."""
+    """Compares statements in free words, such as rules and saved notes."""
     main = main_part(older), main_part(newer)
     for old, new in dict.fromkeys(((older, newer), (older, main[1]), main)):
         result = _compare_wordings(read_wording(old), read_wording(new))

@@ -28,7 +28,7 @@ Write = Callable[[bytes], object]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Of a project: what was sent, and what the server says that it holds of it."""
+    """The check of a project: what was sent, and what the server says that it holds of it."""
 
     key: str
     turns: int

@@ -92,7 +92,7 @@ class RemoteRecall:
         return values
 
     def _rows(self, answer: dict[str, Any] | str) -> TeamRows:
-        """Without the turns that this machine has itself."""
+        """Returns the rows without the turns that this machine has itself."""
         if isinstance(answer, str):
             return TeamRows((), answer)
         results = answer["results"]

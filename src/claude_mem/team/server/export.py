@@ -39,7 +39,7 @@ def export(
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """Of a project, with the turns of all who state it."""
+    """A fact of a project, with the turns of all who state it."""
 
     row: Row
     turns: dict[int, int] = field(default_factory=dict)  # when each was recorded, by its number

@@ -76,7 +76,7 @@ def invite(call: Call) -> Json:
 
 
 def accept_invitation(call: Call) -> Json:
-    """To more projects, by a person of this server."""
+    """Accepts an invitation to more projects, by a person of this server."""
     with call.database.transaction(call.person) as connection:
         access.join_projects(connection, _text(call.body, "code"), call.person)
     return me(call)
