@@ -125,7 +125,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve_and_recover(settings: Settings, environ: Mapping[str, str], lock: WorkerLock) -> bool:
-    """Whatever meets damage in the database: nothing reads it again before it is repaired."""
+    """Serves, and repairs the database, whatever meets damage in it: nothing reads it again
+    before."""
     damage: list[str] = []
     while True:
         try:
@@ -261,7 +262,7 @@ def _refresh_agents(layout: Layout, environ: Mapping[str, str]) -> None:
 
 
 def _open_team(worker: Worker) -> JoinedTeam | None:
-    """Imported only if this machine has joined a team."""
+    """Opens the team, whose package is imported only if this machine has joined one."""
     if not worker.settings.layout.team.exists():
         return None
     from claude_mem.team.client.team_client import open_team

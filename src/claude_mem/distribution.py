@@ -137,7 +137,7 @@ def _temporary_of(place: Path, data_dir: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """uv or pipx."""
+    """An installer, uv or pipx."""
 
     program: str
     arguments: tuple[str, ...]

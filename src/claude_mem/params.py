@@ -180,7 +180,7 @@ def facts_query(store: StoreReader, params: Params) -> FactsQuery:
 
 
 def fact_id(value: Json) -> MemoryId:
-    """5 or F5."""
+    """Reads the id of a fact, 5 or F5."""
     number = text({"id": value}, "id") or ""
     memory_id = parse_any_id(number if number[:1] in ("F", "f") else f"F{number}")
     if memory_id is None:

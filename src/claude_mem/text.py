@@ -82,7 +82,7 @@ def spellings(choices: Iterable[Name]) -> dict[str, Name]:
 
 
 def format_counts(counts: Mapping[str, object]) -> str:
-    """{"pending": 2, "dead": 0} as "2 pending"."""
+    """Writes {"pending": 2, "dead": 0} as "2 pending"."""
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "empty"
 
 

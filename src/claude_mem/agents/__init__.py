@@ -29,7 +29,7 @@ def find_agent(name: str) -> Agent | None:
 
 @cache
 def all_agents() -> tuple[Agent, ...]:
-    """Claude Code is the first."""
+    """Returns all agents; Claude Code is the first."""
     return tuple(agent for name in sorted(_modules()) if (agent := find_agent(name)) is not None)
 
 

@@ -41,7 +41,7 @@ class WorkerEnvironment:
 
 
 def record_environment(layout: Layout, environ: Mapping[str, str]) -> None:
-    """Keep it for the workers that hooks start, if it is the user's own."""
+    """Keeps the environment for the workers that hooks start, if it is the user's own."""
     if is_agent(environ):
         return
     recorded = {name: value for name, value in environ.items() if value and _is_recorded(name)}

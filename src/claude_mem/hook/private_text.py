@@ -415,7 +415,8 @@ class _Nesting:
         return end
 
     def gap(self) -> tuple[int, bool]:
-        """(start of the next string, False), or (end of the value, True) if that comes first."""
+        """Returns (start of the next string, False), or (end of the value, True) if that comes
+        first."""
         end = self._follow(self.at, only_count=False)
         if self.data[end : end + 1] == b'"':
             self.at = end + 1
@@ -466,7 +467,7 @@ def _skip_spaces(lowered: bytes, position: int) -> tuple[int, int]:
 
 
 def _decode(lowered: bytes, position: int) -> tuple[int, int]:
-    """One character, escapes undone, and the position behind it; 0 at the end."""
+    """Decodes one character, escapes undone; also returns the position behind it, 0 at the end."""
     end = len(lowered)
     if position >= end:
         return 0, position

@@ -19,7 +19,7 @@ class Claude:
     environ: Mapping[str, str]
 
     def version(self) -> str:
-        """Empty if the command cannot be run."""
+        """Returns the version; empty if the command cannot be run."""
         try:
             done = self._run("--version", seconds=30)
         except (OSError, subprocess.TimeoutExpired):

@@ -144,7 +144,7 @@ def _would_not_last(layout: Layout) -> bool:
 
 
 def disarm_launcher(layout: Layout) -> None:
-    """Replace it with one that does nothing, for the sessions that are still open."""
+    """Replaces the launcher with one that does nothing, for the sessions that are still open."""
     if layout.root.is_dir():
         write_private(layout.launcher, STUB.encode(), mode=0o700)
     layout.mcp_launcher.unlink(missing_ok=True)  # better no server than one that exits at once

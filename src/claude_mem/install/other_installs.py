@@ -152,7 +152,7 @@ def _command_line(command: dict[str, Json]) -> str:
 
 
 def _read(path: Path) -> dict[str, Json]:
-    """Empty if the file cannot be read; the check of the hooks reports that."""
+    """Reads the file; empty if it cannot be read: the check of the hooks reports that."""
     try:
         value = jsonc.parse(path.read_text("utf-8") or "{}").value
     except (OSError, ValueError, BadInput):

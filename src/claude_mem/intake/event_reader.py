@@ -79,7 +79,7 @@ class EventReader:
     exclusions: Exclusions = field(default_factory=Exclusions)
 
     def use(self, settings: CaptureSettings, *, keeps_parts: bool = True) -> None:
-        """Read with these settings from now on."""
+        """Reads later events with these settings."""
         self.redactor = Redactor(settings.redact_allow)
         self.redact_allow = settings.redact_allow
         self.exclusions = Exclusions(settings.excluded_projects, self.projects.home)
@@ -296,7 +296,7 @@ def _text(payload: Payload, name: str) -> str | None:
 
 
 def _without_bulk(value: Json) -> Json:
-    """Whole files and images repeat what the patch or the path already says."""
+    """Removes whole files and images, which repeat what the patch or the path already says."""
     if not isinstance(value, dict):
         return value
     return {
@@ -307,7 +307,8 @@ def _without_bulk(value: Json) -> Json:
 
 
 def payload_time(timestamp: Json, arrived_ms: int) -> int | None:
-    """ISO 8601, or a Unix time in seconds or milliseconds; never later than the arrival."""
+    """Reads a time in ISO 8601, or a Unix time in seconds or milliseconds; never later than the
+    arrival."""
     ms = milliseconds(timestamp)
     if isinstance(timestamp, int | float) and not isinstance(timestamp, bool):
         ms = _from_number(timestamp)
@@ -504,7 +505,7 @@ def _plan(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
 
 
 def _question(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
-    """Each question with the answer that the user chose."""
+    """Records each question with the answer that the user chose."""
     answers = response.get("answers") if isinstance(response, dict) else None
     questions = tool_input.get("questions")
     for item in questions if isinstance(questions, list) else ():

@@ -360,7 +360,8 @@ def _origin(git_dir: Path) -> str | None:
 
 
 def normalise(url: str) -> str | None:
-    """host/path without user, port, scheme, query, `.git` and case of the host.
+    """Normalises an address to host/path without user, port, scheme, query, `.git` and case of the
+    host.
 
     None for a local path: it names a place, not a project. The user part and the query are where
     tokens are put, so neither may become part of a project's key.

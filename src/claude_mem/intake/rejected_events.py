@@ -99,7 +99,7 @@ def trim(layout: Layout, days: int, megabytes: int, now_s: float) -> int:
 
 
 def delete(path: Path) -> bool:
-    """One that cannot be deleted must not stop the worker."""
+    """Deletes a file; one that cannot be deleted must not stop the worker."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -109,7 +109,7 @@ def delete(path: Path) -> bool:
 
 
 def abandoned(layout: Layout, before_epoch: float) -> list[Path]:
-    """Half-written records of hooks that died before they printed their line."""
+    """Lists half-written records of hooks that died before they printed their line."""
     hidden = [path for path in layout.spool.glob(".*") if path.is_file()]
     return [path for path in hidden if path.stat().st_mtime < before_epoch]
 

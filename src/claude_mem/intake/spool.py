@@ -120,7 +120,8 @@ def _unescape(text: str) -> str:
 
 
 def events_of(record: SpooledEvent) -> list[tuple[EventHeader, dict[str, Json]]]:
-    """One of Claude Code; of another agent none or several, rewritten as Claude Code's."""
+    """Returns the one event of Claude Code; of another agent none or several, rewritten as Claude
+    Code's."""
     return normalise(record.header, parse_object(record.payload))
 
 

@@ -12,7 +12,7 @@ _BRANCH = "ref: refs/heads/"
 
 
 def current_branch(directory: str) -> str:
-    """Empty for a detached HEAD, and where there is no repository."""
+    """Returns the branch; empty for a detached HEAD, and where there is no repository."""
     if not directory:
         return ""
     try:

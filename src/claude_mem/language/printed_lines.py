@@ -315,7 +315,7 @@ def _mark_json(lines: Sequence[str], scores: list[float]) -> None:
 
 
 def _mark_tables(lines: Sequence[str], scores: list[float]) -> None:
-    """Three lines in a row with as many separators are of a table; so are lines that differ in
+    """Marks tables: three lines in a row with as many separators; so are lines that differ in
     numbers only."""
     heads = [line[:LONGEST_LINE].strip() for line in lines]
     commas = [len(_SEPARATOR.findall(head)) for head in heads]

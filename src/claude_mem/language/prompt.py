@@ -255,7 +255,8 @@ class _Parser:
         self._add(end, kind)
 
     def _merged(self) -> Iterator[PromptPart]:
-        """Blank text goes with the part before it, or with the first part."""
+        """Gives the parts, where blank text goes with the part before it, or with the first
+        part."""
         start = 0
         begun: tuple[int, PartKind] | None = None
         for end, kind in self.parts:
@@ -470,7 +471,8 @@ class _Body:
         return None
 
     def _line_end(self, position: int) -> int:
-        """Searched for once in each line, which may have many elements."""
+        """Returns the end of the line, searched for once in each line, which may have many
+        elements."""
         start, end = self.line
         if not start <= position <= end:
             end = self.text.find("\n", position, self.stop)

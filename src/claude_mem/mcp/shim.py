@@ -153,7 +153,7 @@ def _error(line: bytes, reason: str) -> bytes:
 
 
 def _quote(path: bytes) -> bytes:
-    """Percent-encoded: a header can hold neither line ends nor non-ASCII bytes."""
+    """Percent-encodes a value: a header can hold neither line ends nor non-ASCII bytes."""
     return b"".join(
         b"%c" % byte if 0x20 < byte < 0x7F and byte != 0x25 else b"%%%02X" % byte for byte in path
     )

@@ -141,7 +141,8 @@ def _last_on(branch: str, sessions: Sequence[SessionDigest]) -> SessionDigest | 
 
 
 def _from_team(turns: Sequence[JsonRow]) -> Iterator[Line]:
-    """Whose memory each is; it was fetched before, so that no session waits for a server."""
+    """Gives lines with whose memory each is; it was fetched before, so that no session waits for a
+    server."""
     for turn in turns:
         title = str(turn["title"])
         if is_clear(title):

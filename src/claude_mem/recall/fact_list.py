@@ -18,7 +18,7 @@ LONGEST_VALUE = 300
 
 @dataclass(frozen=True, slots=True)
 class FactsQuery:
-    """Empty means any."""
+    """A query for facts; an empty field means any."""
 
     project_id: int | None = None
     kinds: tuple[FactKind, ...] = ()

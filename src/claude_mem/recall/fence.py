@@ -60,7 +60,7 @@ def escape_fences(text: str) -> str:
 
 
 def escape_block(text: str, outside: frozenset[str] = frozenset()) -> str:
-    """Several lines that cannot be taken for lines of another memory: they are indented."""
+    """Indents several lines so that they cannot be taken for lines of another memory."""
     return "\n  ".join(marked_lines(escape_fences(text), outside))
 
 

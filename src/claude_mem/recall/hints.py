@@ -417,7 +417,7 @@ def _select(candidates: Sequence[_Candidate], needed: float, rule: Rule) -> list
 
 
 def _words_held(row: PassageRow, terms: Sequence[Term]) -> tuple[str, ...]:
-    """Rarest first."""
+    """Returns the words that are held, rarest first."""
     matching = [term for term in terms if passage_queries.holds(row, term_hashes.hashed(term.stem))]
     return tuple(term.text for term in sorted(matching, key=lambda term: -term.weight))
 

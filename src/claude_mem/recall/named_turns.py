@@ -59,7 +59,7 @@ def find_named_turns(
     without: Iterable[int],
     semantic_index: SemanticIndex,
 ) -> list[NamedTurn]:
-    """Best first; `without` turns of these sessions."""
+    """Finds turns, best first; `without` turns of these sessions."""
     names = _rare(connection, names)
     holding = {name: _turns_with(connection, name, filters.project_id) for name in names}
     edited = {name: _edited(connection, name, filters.project_id) for name in names if name.is_file}

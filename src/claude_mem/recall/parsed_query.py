@@ -57,7 +57,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """[since, until) in Unix milliseconds, in the time zone of the query."""
+    """A span [since, until) in Unix milliseconds, in the time zone of the query."""
 
     since: int
     until: int
@@ -65,7 +65,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """ "before the release": its time must be looked up in the memories."""
+    """An occasion such as "before the release": its time must be looked up in the memories."""
 
     relation: str
     words: str
@@ -293,7 +293,8 @@ def _date(match: re.Match[str], text: str, today: datetime) -> list[Span]:
 
 
 def _month(match: re.Match[str], text: str, today: datetime) -> list[Span]:
-    """May and march are other words too: as months they must follow a word like "in"."""
+    """Reads a month. May and march are other words too: as months they must follow a word like
+    "in"."""
     word = match["month"].lower()
     ambiguous = word in ("may", "march", "mar", "jun", "dec", "sep", "oct", "jan")
     before = text[: match.start("month")]

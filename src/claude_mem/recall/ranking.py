@@ -132,7 +132,7 @@ def rank(
     weights: Weights = WEIGHTS,
     loaded: LoadedIndex | None = None,
 ) -> list[RankedTurn]:
-    """Best first, at least `count` where there are so many."""
+    """Ranks turns, best first, at least `count` where there are so many."""
     candidates = collect(connection, parsed, filters, count, weights, loaded)
     return rank_candidates(connection, candidates, parsed, filters, count, weights)
 
@@ -473,7 +473,7 @@ def order(
     weights: Weights = WEIGHTS,
     count: int | None = None,
 ) -> list[RankedTurn]:
-    """Best first. Neighbours that cannot be among the first `count` are left out."""
+    """Orders turns, best first. Neighbours that cannot be among the first `count` are left out."""
     is_sentence = parsed.is_sentence
     turns = candidates.turns
     best, scores = _turn_scores(candidates, is_sentence, weights)

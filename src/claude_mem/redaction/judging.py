@@ -61,7 +61,8 @@ def is_argument(sure: Certainty, value: str) -> bool:
 
 
 def is_flag_value(sure: Certainty, value: str) -> bool:
-    """Behind `--token` or `API_TOKEN=`, where people write whatever they chose."""
+    """Whether a value behind `--token` or `API_TOKEN=` is secret, where people write whatever they
+    chose."""
     if value.startswith((MARK, "-")) or _VARIABLE.fullmatch(value):
         return False
     if sure is Certainty.POSSIBLE:
@@ -124,7 +125,7 @@ def is_told_password(sure: Certainty, value: str) -> bool:
 
 
 def is_mixed(sure: Certainty, value: str) -> bool:
-    """Unlike a name, even in a sentence."""
+    """Whether a value is unlike a name, even in a sentence."""
     kinds = (str.isdigit, str.isalpha)
     return len(value) >= 20 and all(any(map(k, value)) for k in kinds) and _is_key(sure, value)
 

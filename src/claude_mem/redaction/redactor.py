@@ -169,7 +169,7 @@ class Redactor:
         return f"{MARK}{kind}]" if kind else text
 
     def _redact_command(self, items: list[Json]) -> list[Json]:
-        """["curl", "-u", "me:…"] is searched as the command that it is."""
+        """Searches ["curl", "-u", "me:…"] as the command that it is."""
         command = _command_line(items)
         spans = self._spans(command) if command else []
         if not spans:

@@ -63,7 +63,7 @@ def _is_random(body: str) -> bool:
 
 
 def _is_in_base64(text: str, prefix: re.Match[str]) -> bool:
-    """Somewhere in an image, where short prefixes occur by chance."""
+    """Whether a place is somewhere in an image, where short prefixes occur by chance."""
     start = prefix.start()
     if len(prefix[0]) > _CHANCE or text[max(0, start - 1) : start] not in ("+", "/"):
         return False

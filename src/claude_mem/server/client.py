@@ -60,13 +60,13 @@ def _working_directory(directory: Path) -> Iterator[None]:
 def ask_worker(
     layout: Layout, path: str, body: Json = None, timeout: float = 10.0, method: str = "POST"
 ) -> Json:
-    """GET, or `method` if there is a body; returns the JSON of a 200 response."""
+    """Sends GET, or `method` if there is a body; returns the JSON of a 200 response."""
     result: Json = json.loads(_ask(layout, path, body, timeout, method))
     return result
 
 
 def ask_text(layout: Layout, path: str, timeout: float) -> str:
-    """GET, where the response is not JSON."""
+    """Sends GET where the response is not JSON."""
     return _ask(layout, path, None, timeout, "GET").decode()
 
 

@@ -58,7 +58,7 @@ def _literal(text: str) -> bytes:
 
 
 def _encoded(text: str) -> bytes:
-    """Half of a surrogate pair, which UTF-8 does not have, becomes a `?`."""
+    """Encodes a text; half of a surrogate pair, which UTF-8 does not have, becomes a `?`."""
     return text.encode("utf-8", "replace")
 
 

@@ -266,7 +266,7 @@ def list_facts(
     kinds: Sequence[FactKind] = (),
     statuses: Sequence[FactStatus] = (),
 ) -> list[Fact]:
-    """Pinned ones first, then those of the most turns, then the latest."""
+    """Lists facts, pinned ones first, then those of the most turns, then the latest."""
     rows = connection.execute(
         f"SELECT f.*, {_NOTE} FROM facts f WHERE project_id = ?1"
         " AND (?2 = '[]' OR kind IN (SELECT value FROM json_each(?2)))"

@@ -610,7 +610,7 @@ def finish_transcript(connection: sqlite3.Connection, transcript: TranscriptToDi
 
 
 def give_up(connection: sqlite3.Connection, turn_id: int) -> None:
-    """It cannot be distilled."""
+    """Gives up a turn that cannot be distilled."""
     connection.execute(
         "UPDATE user_prompts SET observer_version = ? WHERE id = ? AND observer_version = ?",
         (LOST, turn_id, UNDISTILLED),

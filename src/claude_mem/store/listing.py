@@ -23,7 +23,7 @@ class Page:
 def list_page(
     connection: sqlite3.Connection, noun: str, page: Page, project_id: int | None = None
 ) -> tuple[list[JsonRow], bool]:
-    """Newest first, and whether there are more."""
+    """Lists a page, newest first; also returns whether there are more."""
     select = SELECTS[noun]
     glue = " AND " if " WHERE " in select else " WHERE "
     conditions, values = _conditions(page, project_id)

@@ -123,7 +123,7 @@ _LATEST_PROMPTS = 400
 
 
 def pinned(connection: sqlite3.Connection, project_id: int) -> list[JsonRow]:
-    """Pinned observations, summaries and prompts as lines, the latest first.
+    """Reads pinned observations, summaries and prompts as lines, the latest first.
 
     For the order of a union SQLite would walk through all rows by time; few are pinned."""
     of_turn = f"{IS_OUTSIDE.format('m.turn_id')} AS is_outside"

@@ -66,7 +66,7 @@ class StoreReader(ViewerReader):
 
     @classmethod
     def open_existing(cls, path: Path) -> "StoreReader":
-        """Neither creates nor migrates the file."""
+        """Opens a file that exists; neither creates nor migrates it."""
         if not is_current(path):
             raise StoreError(
                 "the database has an older schema: `claude-mem worker restart` migrates it"
@@ -270,7 +270,7 @@ class StoreReader(ViewerReader):
         return self.read(imported_sessions.distilled_projects)
 
     def count_undistilled(self) -> tuple[int, int]:
-        """Imported turns that wait for their memories, and those that get none."""
+        """Counts imported turns that wait for their memories, and those that get none."""
         return self.read(imported_sessions.count_undistilled)
 
     def latest_turns(self, project_id: int | None, sessions: int) -> list[int]:
@@ -454,7 +454,7 @@ class StoreReader(ViewerReader):
         )
 
     def pinned(self, project_id: int) -> list[JsonRow]:
-        """Pinned memories as lines, the latest first."""
+        """Reads pinned memories as lines, the latest first."""
         return self.read(lambda c: memory_rows.pinned(c, project_id))
 
     def recent_sessions(

@@ -232,13 +232,13 @@ def _set_journals_aside(path: Path, aside: Path) -> None:
 
 
 def replaced_copies(database: Path) -> list[Path]:
-    """Earlier databases that were replaced, and backups whose restoring was killed."""
+    """Lists earlier databases that were replaced, and backups whose restoring was killed."""
     kinds = (DAMAGED, REPLACED, _RESTORING, _SALVAGING)
     return [path for kind in kinds for path in database.parent.glob(f"{database.name}{kind}*")]
 
 
 def delete_copies(database: Path) -> None:
-    """Nothing can be removed from them selectively."""
+    """Deletes the copies as a whole: nothing can be removed from them selectively."""
     for path in replaced_copies(database):
         path.unlink(missing_ok=True)
 

@@ -85,7 +85,8 @@ class Store(StoreReader):
         return cls(path, clock, lease_clock)
 
     def report_damage_to(self, listener: OnDamage) -> None:
-        """Called for every damage that a read or write meets, in its thread."""
+        """Sets a listener that is called for every damage that a read or write meets, in its
+        thread."""
         self._readers.on_damage = self._writer.on_damage = listener
 
     def _asleep_ms(self) -> int:
@@ -110,11 +111,12 @@ class Store(StoreReader):
         self._writer.run_before_commit(work)
 
     def watch_memories(self) -> None:
-        """Needed for `change_counts`. It costs a little for each row that is written."""
+        """Watches memories, which `change_counts` needs. It costs a little for each row that is
+        written."""
         self._writer.watch_memories().result()
 
     def change_counts(self, project_id: int) -> "Future[ChangeCounts]":
-        """Another one after each change to the memories of the project."""
+        """Returns counts that differ after each change to the memories of the project."""
         return self._writer.change_counts(project_id)
 
     def record_events(
@@ -196,7 +198,7 @@ class Store(StoreReader):
         return self.write(lambda c: imported_sessions.import_session(c, session))
 
     def save_again(self, turn: Turn, distillate: Distillate) -> "Future[bool]":
-        """New memories of a turn that an older observer distilled; False: it has changed."""
+        """Saves new memories of a turn that an older observer distilled; False: it has changed."""
         return self.write(lambda c: imported_sessions.save_again(c, turn.id, distillate))
 
     def save_session_memories(

@@ -78,7 +78,7 @@ class TurnStory:
 def list_turns(
     connection: sqlite3.Connection, query: TurnQuery
 ) -> tuple[list[TurnPage], TurnCursor | None]:
-    """Newest first; the cursor is None on the last page."""
+    """Lists turns, newest first; the cursor is None on the last page."""
     conditions = [_SHOWN_TURNS]
     values: list[int | str] = []
     for column, value in (("project_id", query.project_id), ("session_id", query.session_db_id)):

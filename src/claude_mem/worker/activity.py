@@ -49,7 +49,7 @@ class Activity:
         return self.is_processing != previous
 
     def set(self, active: bool, ms: int) -> None:
-        """Set by another editor."""
+        """Sets the activity as another editor reports it."""
         if active:
             self._working.add(OTHER_EDITOR)
         else:

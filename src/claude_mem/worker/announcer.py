@@ -85,7 +85,7 @@ class Announcer:
         )
 
     def session_changed(self, session_db_id: int) -> None:
-        """It was completed, interrupted or stopped, or it no longer exists."""
+        """Announces that a session was completed, interrupted or stopped, or no longer exists."""
         self._end_activity()
         event: LiveEvent = {"type": "session", "session_db_id": session_db_id}
         try:
@@ -101,7 +101,7 @@ class Announcer:
     def memory_changed(
         self, project: Project, memory_id: str, action: str, memory: LiveEvent
     ) -> None:
-        """Edited, pinned or marked, by a user or an agent."""
+        """Announces that a user or an agent edited, pinned or marked a memory."""
         self.live_events.publish({
             "type": "changed",
             "id": memory_id,

@@ -100,7 +100,7 @@ class LiveEvents:
             self._subscribers.discard(subscription)
 
     def _position(self, cursor: str) -> int:
-        """-1 for a cursor of another process."""
+        """Returns the position of a cursor; -1 for one of another process."""
         process, _, digits = cursor.rpartition("-")
         is_number = digits.isascii() and digits.isdecimal() and len(digits) < 19
         number = int(digits) if is_number and process == self._process else -1
@@ -115,7 +115,7 @@ class LiveEvents:
             return self._recent[index] if index < len(self._recent) else None
 
     def publish(self, event: dict[str, Json]) -> None:
-        """Call it from any thread."""
+        """Publishes an event; any thread may call this."""
         if not self.is_followed:
             return
         data = _json(event)

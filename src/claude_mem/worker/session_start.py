@@ -218,7 +218,7 @@ def greeting(
     has_hints: bool,
     zone: tzinfo | None = None,
 ) -> str:
-    """Empty for a session that was given nothing."""
+    """Greets the user; empty for a session that was given nothing."""
     earlier = store.recent_sessions(project_id, MAX_SESSIONS, session_id)
     if context and earlier:
         parts = [*_sessions(earlier, context, zone), *_rules(store, project_id, context)]

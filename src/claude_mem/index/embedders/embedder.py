@@ -32,7 +32,7 @@ _deadline: ContextVar[float | None] = ContextVar("_deadline", default=None)
 
 @contextmanager
 def time_limit() -> Iterator[None]:
-    """Somebody waits for what is asked of a server in this context."""
+    """Limits the time of requests to a server in this context, since somebody waits for them."""
     token = _deadline.set(time.monotonic() + SEARCH_SECONDS)
     try:
         yield

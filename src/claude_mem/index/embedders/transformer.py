@@ -19,7 +19,8 @@ MAX_TOKENS = 256
 
 @dataclass(frozen=True, slots=True)
 class OnnxModel:
-    """model.onnx and tokenizer.json; token vectors are averaged, unless the model does it."""
+    """A model in model.onnx and tokenizer.json; token vectors are averaged, unless the model does
+    it."""
 
     id: str
     dimension: int

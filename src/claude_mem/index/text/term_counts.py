@@ -98,6 +98,6 @@ def read_ahead(connection: sqlite3.Connection, total: int) -> None:
 
 
 def _path(connection: sqlite3.Connection) -> str:
-    """Empty of a database in memory."""
+    """Returns the path of the database; empty for one in memory."""
     path: str = connection.execute("PRAGMA database_list").fetchone()[2]
     return path

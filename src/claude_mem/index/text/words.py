@@ -56,7 +56,7 @@ def word_count(indexed: str) -> int:
 
 
 def plain_text(text: str) -> str:
-    """One form of what looks the same, without what SQLite cannot store."""
+    """Writes what looks the same in one form, without what SQLite cannot store."""
     return unicodedata.normalize("NFKC", _UNSAFE.sub(" ", text))
 
 
@@ -110,7 +110,7 @@ def spaced_text(text: str) -> str:
 
 
 class _Stemmer:
-    """FTS5's own tokenizer, so that the stems are those of the index."""
+    """A stemmer that uses FTS5's own tokenizer, so that the stems are those of the index."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -124,7 +124,7 @@ class _Stemmer:
         self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
 
     def stems(self, words: list[str]) -> dict[str, str]:
-        """All at once: a statement costs more than the stemming of a word."""
+        """Stems all words at once: a statement costs more than the stemming of a word."""
         with self._lock:
             self._connection.execute("BEGIN")
             try:

@@ -58,7 +58,7 @@ class Similarities:
     cosines: Floats
 
     def best(self, count: int) -> list[tuple[int, float]]:
-        """Highest cosine first, then lower id."""
+        """Returns the best, highest cosine first, then lower id."""
         cosines = self.cosines
         if 0 < count < len(cosines):
             smallest = np.partition(cosines, len(cosines) - count)[len(cosines) - count]
@@ -135,7 +135,7 @@ class QueryVector:
 
 
 def _inverse_lengths(rows: Rows) -> Floats:
-    """Zero for a row of zeros."""
+    """Returns the inverse length of each row; zero for a row of zeros."""
     squares = np.einsum("ij,ij->i", rows, rows, dtype=np.int32)
     inverse = np.zeros(len(rows), np.float64)
     np.divide(1.0, np.sqrt(squares), out=inverse, where=squares > 0)
@@ -233,7 +233,7 @@ class VectorBlocks:
                 block.remove(_is_any_of(owners_of_rows, values[first:last]))
 
     def compare(self, query: QueryVector) -> Similarities:
-        """Exact cosines of all vectors."""
+        """Computes the exact cosines of all vectors."""
         parts = [
             Similarities(ids, query.cosines(rows, inverse_lengths))
             for ids, rows, inverse_lengths in self._held_rows()

@@ -391,7 +391,7 @@ class VectorSearch:
         return dict(zip(compared.ids.tolist(), compared.cosines.tolist(), strict=True))
 
     def _query(self, text: str) -> QueryVector:
-        """Made once for what compares the same text several times."""
+        """Returns the vector of a text, made once for what compares the same text several times."""
         last = self._last_query
         if last is None or last[0] != text:
             last = self._last_query = text, QueryVector(self._cache.encode([text])[0])

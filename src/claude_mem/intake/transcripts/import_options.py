@@ -16,7 +16,7 @@ Reads = Literal["all", "newest", "record", "memories"]
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Pickled for every process that reads."""
+    """The options of an import, pickled for every process that reads."""
 
     own_root: str  # the data directory: sessions in it are the observer's own
     home: str

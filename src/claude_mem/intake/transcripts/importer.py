@@ -145,7 +145,8 @@ def _effort(size: int, options: ImportOptions) -> int:
 def _read_in_pool(
     files: list[Path], options_of: Mapping[Path, ImportOptions], processes: int
 ) -> Iterator[ReadFile]:
-    """Never far ahead of the writer, or all the sessions would wait in memory."""
+    """Reads the files in processes, never far ahead of the writer, or all the sessions would wait
+    in memory."""
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     if method == "fork":
         # Once, before there are copies of this process.
@@ -194,7 +195,8 @@ def _end_with_parent() -> None:
 
 
 def _set_options(options_of: Mapping[Path, ImportOptions]) -> None:
-    """They differ only in what is read of a file, not in how its events are."""
+    """Sets the options of a process; they differ only in what is read of a file, not in how its
+    events are."""
     global _options_of, _reader
     _options_of = options_of
     if options_of:

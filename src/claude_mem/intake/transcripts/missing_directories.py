@@ -90,7 +90,7 @@ def _missing_directory(file: Path, projects: Projects) -> str | None:
 
 @contextmanager
 def _bytes_of(file: Path) -> Iterator[mmap.mmap | bytes]:
-    """Empty for a file that cannot be read: the import reports it."""
+    """Reads the bytes of a file; empty if it cannot be read: the import reports it."""
     try:
         opened = open_regular_file(file)
     except (OSError, BadInput):

@@ -36,7 +36,7 @@ class AgentTranscript(Transcript):
 
 @dataclass(slots=True)
 class SessionsFile(Transcript):
-    """One JSON object, or a database of sessions; whose it is shows when it is read."""
+    """A file with one JSON object, or a database of sessions; whose it is shows when it is read."""
 
     dialect: str = ""
 

@@ -221,7 +221,7 @@ class TurnEvidence:
 
     @property
     def subjects(self) -> list[str]:
-        """First lines of commits and pull requests."""
+        """The first lines of commits and pull requests."""
         texts = self.written_as("commit", "pull_request") or self.commands.subjects
         lines = (next(iter(text.strip().splitlines()), "").strip() for text in texts)
         return list(dict.fromkeys(line for line in lines if line))

@@ -101,7 +101,7 @@ _chosen: list[Weights] = []
 
 
 def use(weights: Weights | None) -> None:
-    """Use these from now on, or with None those of the package again."""
+    """Uses these weights from now on, or with None those of the package again."""
     _chosen[:] = [] if weights is None else [weights]
 
 

@@ -55,7 +55,7 @@ def split_passages(markdown: str) -> list[MessagePassage]:
 
 
 def passages_in(markdown: str) -> Iterator[MessagePassage]:
-    """One after the other, for a caller that needs the first ones only."""
+    """Gives the passages one after the other, for a caller that needs the first ones only."""
     return _Splitter().split(markdown[:LARGEST_TEXT])
 
 
@@ -189,7 +189,7 @@ class _Splitter:
 
 
 def _match_label(text: str) -> re.Match[str] | None:
-    """Most passages have neither mark, and need no pattern."""
+    """Matches a label; most passages have neither mark, and need no pattern."""
     match = _BOLD_LABEL.match(text) if "**" in text else None
     return match or (_PLAIN_LABEL.match(text) if ":" in text else None)
 

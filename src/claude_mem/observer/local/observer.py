@@ -242,7 +242,7 @@ def build_observations(
 
 
 def _rule_observations(rules: Iterable[ProposedFact]) -> Iterator[Observation]:
-    """One for each sure rule: what the user said is a decision."""
+    """Makes one observation for each sure rule: what the user said is a decision."""
     for rule in rules:
         if rule.status == "holds":
             title = wording.from_rule(rule.value)
@@ -377,7 +377,7 @@ def as_sentence(passage: MessagePassage) -> str:
 
 
 def _fact_label(passage: MessagePassage) -> str:
-    """Empty if the text itself says what it is about."""
+    """Returns a label for a fact; empty if the text itself says what it is about."""
     if not _is_fact(passage):
         return ""
     label = passage.label
@@ -537,7 +537,7 @@ def _without_questions(text: str) -> str:
 
 
 def _with_announced_steps(summary: Summary, evidence: TurnEvidence) -> Summary:
-    """First what the agent calls open itself; the others and `completed` do not repeat it."""
+    """Adds first what the agent calls open itself; the others and `completed` do not repeat it."""
     texts = evidence.announced_steps
     if not texts:
         return summary

@@ -255,7 +255,8 @@ def _rank_titles(
 
 
 def is_clear_enough(ranked: RankedTitle, *, is_english: bool) -> bool:
-    """Clarity was learned in English; in another language it says nothing."""
+    """Whether a title is clear enough. Clarity was learned in English; in another language it says
+    nothing."""
     return not is_english or is_written_as_title(ranked.title) or ranked.clarity >= LEAST_CLARITY
 
 

@@ -115,14 +115,16 @@ def judge(sentence: str) -> FactStatus | None:
 
 
 def rule_points(sentence: str) -> int:
-    """0 without a feature that says more than an order for the moment."""
+    """Rates a sentence as a rule; 0 without a feature that says more than an order for the
+    moment."""
     text = " ".join(sentence.lower().replace("’", "'").split())
     matches = [points for _, points, pattern in _FEATURES if pattern.search(text)]
     return sum(matches) if max(matches, default=0) >= STANDING_POINTS else 0
 
 
 def typed_sentences(prompt: str) -> Iterator[str]:
-    """Verbatim; none of a prompt that is too long, a plan, or a message of the client."""
+    """Gives the typed sentences verbatim; none of a prompt that is too long, a plan, or a message
+    of the client."""
     return (sentence for sentence, _ in _typed(prompt))
 
 

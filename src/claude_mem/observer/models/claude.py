@@ -291,7 +291,7 @@ class ClaudeModel:
         return task
 
     async def _make_room(self) -> None:
-        """Close the least recently used client; there are never more busy ones than places."""
+        """Closes the least recently used client; there are never more busy ones than places."""
         while len(self._clients) >= self._options.max_clients:
             idle = next((s for s, client in self._clients.items() if not client.is_busy), None)
             if idle is None:

@@ -105,7 +105,7 @@ class _Block:
         self.untagged += other.untagged
 
     def pop_remaining(self) -> list[str]:
-        """Untagged text, and fields that belong to the other kind of block."""
+        """Takes out untagged text, and fields that belong to the other kind of block."""
         remaining = [*self.untagged, *(text for texts in self.texts.values() for text in texts),
                      *(item for items in self.lists.values() for item in items)]  # fmt: skip
         self.untagged, self.texts, self.lists = [], {}, {}

@@ -214,7 +214,7 @@ def _redact_markup(redactor: Redactor, text: str) -> str:
 
 
 def redact_reply(redactor: Redactor, text: str) -> str:
-    """Unescaped, if only that shows a secret."""
+    """Redacts a reply, unescaped if only that shows a secret."""
     redacted = _redact_markup(redactor, text)
     unescaped = unescape(redacted)
     without = redactor.redact(unescaped)

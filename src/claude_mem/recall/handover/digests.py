@@ -184,7 +184,7 @@ class SessionDigest:
 
     @cached_property
     def files(self) -> list[str]:
-        """Edited ones, those that changed in most turns first."""
+        """The edited files, those that changed in most turns first."""
         counts: dict[str, int] = {}
         for turn in self.turns:
             if turn.is_reverted(self.reverted):
@@ -281,13 +281,13 @@ def _is_about(observation: JsonRow, subject: str) -> bool:
 
 
 def _is_commit(artifact: Artifact) -> bool:
-    """One that says what it did."""
+    """Whether a commit says what it did."""
     is_commit = artifact.subject == "commit" and is_clear(artifact.note)
     return is_commit and not is_repetition(artifact.note)
 
 
 def _hash_of(commit: Artifact) -> str:
-    """Empty where the output did not tell: then its subject stands for it."""
+    """Returns the hash; empty where the output did not tell: then its subject stands for it."""
     return "" if commit.value == commit.note else commit.value
 
 
@@ -317,7 +317,7 @@ def digest_sessions(
 def _turns(
     summaries: Sequence[JsonRow], observations: Sequence[JsonRow], artifacts: Sequence[Artifact]
 ) -> Iterator[TurnDigest]:
-    """Oldest first."""
+    """Reads the turns, oldest first."""
     observed: dict[tuple[object, object], list[JsonRow]] = {}
     for row in observations:
         observed.setdefault((row["content_session_id"], row["prompt_number"]), []).append(row)
@@ -338,7 +338,8 @@ def _digest(session: JsonRow, turns_by_session: Mapping[str, list[TurnDigest]]) 
 
 
 def is_in_project(path: str) -> bool:
-    """Relative paths are; others are scratch files or another project's."""
+    """Whether a path is in the project: relative ones are, others are scratch files or another
+    project's."""
     return not (path.startswith(("/", "~", "..", "\\")) or path[1:2] == ":")
 
 
@@ -381,7 +382,7 @@ def plain_path(path: str) -> str:
 
 
 def _folder(path: str) -> str:
-    """ "" for a file at the root of the project."""
+    """Returns the folder of a file; "" for a file at the root of the project."""
     return path.rpartition("/")[0]
 
 

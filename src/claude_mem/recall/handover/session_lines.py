@@ -218,7 +218,8 @@ def _last_of_each(results: Sequence[Result]) -> list[Result]:
 
 
 def _body(result: Result, limit: int, is_changed: bool) -> str:
-    """Whole sentences, without those that repeat the title; nothing that is about something else.
+    """Gives whole sentences, without those that repeat the title; nothing that is about something
+    else.
 
     Of a draft that changed something only what it changed, or else the problem that it solved.
     """
@@ -278,7 +279,7 @@ def where_it_stands(
 
 
 def _fitting(paths: Sequence[str]) -> str:
-    """Whole names that fit on a line."""
+    """Returns as many whole names as fit on a line."""
     count, length = 0, 0
     for path in paths[:MAX_FILES]:
         length += len(path) + 2

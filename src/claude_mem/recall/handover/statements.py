@@ -379,7 +379,7 @@ def without_replaced(commits: Sequence[str]) -> list[str]:
 
 
 def commit_type(title: str) -> str:
-    """ "feat(lamp)" of "feat(lamp): blink"; empty if it has none."""
+    """Returns "feat(lamp)" of "feat(lamp): blink"; empty if it has none."""
     prefix = _COMMIT_PREFIX.match(title)
     return prefix[0].rstrip("!: ") if prefix else ""
 
@@ -395,7 +395,8 @@ def _is_same_subject(words: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def is_secondary(title: str) -> bool:
-    """Minor, or about tests, documents or the build: told only where nothing else is."""
+    """Whether a commit is minor, or about tests, documents or the build: told only where nothing
+    else is."""
     return is_minor(title) or _SECONDARY.match(title) is not None
 
 

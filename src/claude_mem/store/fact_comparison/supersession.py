@@ -225,7 +225,7 @@ def _withdrawal(old: Wording, new: Wording) -> Relation:
 
 
 def _is_about(new: Wording, old: Wording) -> bool:
-    """Nearly all words of a withdrawal are words of what it withdraws."""
+    """Whether nearly all words of a withdrawal are words of what it withdraws."""
     shared = new.terms & old.terms
     if not shared or not (new.qualifiers <= old.qualifiers and new.values <= old.values):
         return False

@@ -250,7 +250,7 @@ def _adapt_session(connection: sqlite3.Connection, values: Values) -> Values:
 
 
 def _adapt_turn(connection: sqlite3.Connection, values: Values) -> Values:
-    """Open turns are closed until all their events are stored; see `end`."""
+    """Adapts a turn; open ones are closed until all their events are stored: see `end`."""
     session_id = _ours(connection, values, "session_id", "sdk_sessions")
     project_id = connection.execute(
         "SELECT project_id FROM sdk_sessions WHERE id = ?", (session_id,)

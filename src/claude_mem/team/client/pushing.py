@@ -43,7 +43,7 @@ class Pusher:
         return count
 
     async def push_batch(self) -> int:
-        """One at a time: the order of the entries is the order of the changes."""
+        """Sends a batch, one at a time: the order of the entries is the order of the changes."""
         async with self._lock:
             pending = await self._claim()
             reach(b"team.after_claim")

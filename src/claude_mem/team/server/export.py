@@ -25,7 +25,7 @@ Row = dict[str, Any]
 def export(
     connection: "Connection", projects: Sequence[TeamProject], *, own: bool
 ) -> Iterator[bytes]:
-    """Line by line. `own`: only what this person recorded.
+    """Writes the export line by line. `own`: only what this person recorded.
 
     Within a table the rows of all projects come together, as in every export.
     """

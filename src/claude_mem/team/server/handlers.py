@@ -236,7 +236,7 @@ def tombstones(call: Call) -> Json:
 
 
 def export(call: Call) -> Response:
-    """Read into a file at the speed of the database: a connection never waits for a reader."""
+    """Exports into a file at the speed of the database: a connection never waits for a reader."""
     with call.database.transaction(call.person) as connection:
         selected = projects.select_projects(connection, key=_key(call.body))
     slot = call.exports.take(call.person)

@@ -100,7 +100,8 @@ def share_project(connection: "Connection", key: str, name: str, with_record: bo
 def count_changes(
     connection: "Connection", project_id: int, turns: int, size: int, passages: int
 ) -> None:
-    """Last in a transaction: the row is locked until its end. Raises QuotaExceeded."""
+    """Counts the changes, last in a transaction: the row is locked until its end. Raises
+    QuotaExceeded."""
     row = connection.execute(
         "UPDATE projects SET turns = turns + %s, bytes = bytes + %s, passages = passages + %s"
         " WHERE id = %s RETURNING name, turns, max_turns, bytes, max_bytes",

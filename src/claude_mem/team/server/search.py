@@ -87,7 +87,7 @@ class _Turn(NamedTuple):
 
 
 def search(connection: "Connection", query: TeamQuery, now: datetime) -> list[dict[str, Json]]:
-    """Best first; without words in the text, the newest."""
+    """Searches, best first; without words in the text, lists the newest."""
     parsed = parse_query(query.text, now)
     if parsed.is_empty or not query.projects:
         if query.text.strip() not in ("", "*"):
@@ -150,7 +150,8 @@ class _Search:
         return order(candidates, parsed, Neighbourhood(self._steps, self._read_turns))
 
     def _queries(self) -> tuple[list[str], str | None]:
-        """One for each word, then those for phrases; and what every passage must match."""
+        """Makes one query for each word, then those for phrases; and what every passage must
+        match."""
         parsed = self._parsed
         words = [phrase_query(word.pieces) for word in parsed.words if len(word.pieces) > 1]
         phrases = [phrase_query([phrase.strip('*"')]) for phrase in parsed.phrases]

@@ -264,7 +264,8 @@ def _may_have_title(passage: Candidate) -> bool:
 
 
 def _is_fragment(passage: MessagePassage) -> bool:
-    """Code, or a row of several cells; a row of two says something of its first."""
+    """Whether a line is code, or a row of several cells; a row of two says something of its
+    first."""
     return passage.kind == "code" or (passage.kind == "row" and "; " in passage.text)
 
 

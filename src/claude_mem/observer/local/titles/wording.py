@@ -265,7 +265,8 @@ def of_changed_files(files: Collection[FileWork]) -> str:
 
 
 def of_created_files(files: Collection[FileWork]) -> str:
-    """Empty if one of them existed: that it was changed says nothing."""
+    """Tells of the files that were created; empty if one of them existed: that it was changed says
+    nothing."""
     return of_changed_files(files) if all(work.created for work in files) else ""
 
 
