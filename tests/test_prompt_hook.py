@@ -210,7 +210,7 @@ def test_the_hook_prints_the_hint_and_spools_the_prompt_once(home: Home) -> None
     live(home)
 
     def hinted() -> str:
-        """Until the model is loaded, no answer comes in time."""
+        """Returns a session that got a hint; none does in time until the model is loaded."""
         session = str(uuid.uuid4())
         return session if hint_of(hook_line(home, session)) else ""
 
