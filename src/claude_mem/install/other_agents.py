@@ -119,7 +119,7 @@ def _project_of(agent: Agent, path: Path) -> Path | None:
 def refresh(layout: Layout, environ: Mapping[str, str]) -> list[Path]:
     """Brings the installed files of all agents up to date after an upgrade; the files it changed.
 
-    Only files that install recorded and that still have entries of ours.
+    It changes only files that install recorded and that still have entries of ours.
     """
     changed = []
     for name in dict.fromkeys(record.agent for record in changed_files.read_records(layout)):

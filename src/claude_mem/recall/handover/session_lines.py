@@ -221,7 +221,7 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
     """Gives whole sentences, without those that repeat the title; nothing that is about something
     else.
 
-    Of a draft that changed something only what it changed, or else the problem that it solved.
+    A draft that changed something tells only what it changed, or else the problem that it solved.
     """
     title = long_words(result.text)
     if _lists_edits(result) and is_clear(result.text) and not is_edit_of_file(result.text):
