@@ -137,8 +137,6 @@ def _temporary_of(place: Path, data_dir: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """An installer, uv or pipx."""
-
     program: str
     arguments: tuple[str, ...]
     bin_arguments: tuple[str, ...]  # prints the directory of the installed commands

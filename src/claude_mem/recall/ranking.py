@@ -591,7 +591,6 @@ class Booster:
     def factors(
         self, turns: Sequence[TurnRow], passages: Sequence[PassageRow | None]
     ) -> list[float]:
-        """Returns the factors of each turn with its best passage."""
         weights = self.weights
         factors = [
             self._length_factor(turn.words if passage is None else passage.words)

@@ -325,8 +325,6 @@ _MARK_COLUMNS = {
 
 
 class RowMarks(NamedTuple):
-    """The marks of a memory."""
-
     marks: tuple[str, ...]
     continues: MemoryId | None  # the best known memory of the turn that started its background task
     outside_words: str  # hashes of those of its turn, separated by spaces

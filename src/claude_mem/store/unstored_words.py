@@ -12,7 +12,6 @@ from claude_mem.types import Event
 
 
 def save(connection: sqlite3.Connection, turn_id: int, events: Iterable[tuple[Event, str]]) -> None:
-    """Saves the words of events, each with its key."""
     connection.executemany(
         "INSERT INTO unstored_words (event_key, turn_id, checksums) VALUES (?, ?, ?)"
         " ON CONFLICT (event_key) DO NOTHING",

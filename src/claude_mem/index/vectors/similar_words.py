@@ -69,7 +69,6 @@ class SimilarWords:
         return best
 
     def _cosines(self, vectors: Floats, pieces: Places) -> Floats:
-        """Returns the cosine of each vector to each piece."""
         cosines: Floats = np.empty((len(vectors), len(pieces)), np.float32)
         size = max(1, MAX_PRODUCT // len(vectors))
         buffer: Floats = np.empty((size, self._rows.shape[1]), np.float32)
