@@ -125,8 +125,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve_and_recover(settings: Settings, environ: Mapping[str, str], lock: WorkerLock) -> bool:
-    """Serves, and repairs the database, whatever meets damage in it: nothing reads it again
-    before."""
+    """Serves; where anything meets damage in the database, repairs it before it is read again."""
     damage: list[str] = []
     while True:
         try:
@@ -250,8 +249,7 @@ async def _serve(
 
 
 def _refresh_agents(layout: Layout, environ: Mapping[str, str]) -> None:
-    """Brings the entries that install made in the settings of agents up to date after an
-    upgrade."""
+    """Updates the entries that install made in the settings of agents, after an upgrade."""
     if runs_newer(layout):
         return
     try:

@@ -187,7 +187,7 @@ def lasting_command(environ: Mapping[str, str]) -> str:
 
 
 def environment_without(place: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment without what `uvx` and `pipx run` put on the PATH for this process
-    alone."""
+    """Returns the environment without what `uvx` and `pipx run` put on the PATH for this
+    process."""
     entries = [e for e in environ.get("PATH", "").split(":") if not Path(e).is_relative_to(place)]
     return {**environ, "PATH": ":".join(entries)}

@@ -155,8 +155,7 @@ class Memory:
         ]  # fmt: skip
 
     def _search_text(self, query: str, limit: int = 10) -> str:
-        """Searches as an agent's tools do: the text is escaped, with marks of what came from
-        outside."""
+        """Searches as an agent's tools do: escaped, with marks of what came from outside."""
         if not self._is_known():
             return "No memories match."
         params = {"query": query, "limit": limit, "project": self._key, "format": "text"}

@@ -32,8 +32,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def shorten_middle(text: str, limit: int, head_share: float = 0.75) -> str:
-    """Shortens a text to `limit` characters: head and tail, with a note of how much is missing
-    between."""
+    """Shortens a text to `limit` characters: head and tail, with a note of what is missing."""
     if len(text) <= limit:
         return text
     note = f"\n[… {len(text) - limit} characters cut …]\n"

@@ -29,8 +29,7 @@ _COUNTED = "counted-"
 
 
 def counted_prompt_id(session_id: str, number: int) -> str:
-    """Makes a prompt id for transcripts that have none, though the hooks of their client have
-    them."""
+    """Makes a prompt id for transcripts without any, though the hooks of their client have them."""
     return f"{_COUNTED}{number}-{session_id}"
 
 
@@ -116,8 +115,7 @@ class Event:
         return replace(self, detail={}) if self.detail else self
 
     def __reduce__(self) -> tuple[type["Event"], tuple[object, ...]]:
-        """Pickles in half the time of the default, which copies field by field: an import pickles
-        many."""
+        """Pickles in half the time of the default, which copies fields: an import pickles many."""
         return Event, _event_fields(self)
 
 

@@ -135,8 +135,7 @@ def import_past(
 
 
 def _refuse_other_files(paths: list[Path]) -> None:
-    """Refuses, before anything is imported, a file that the user named and that is no
-    transcript."""
+    """Refuses, before anything is imported, a file that the user named and is no transcript."""
     for path in paths:
         if path.is_dir():
             continue

@@ -415,8 +415,7 @@ class _Nesting:
         return end
 
     def gap(self) -> tuple[int, bool]:
-        """Returns (start of the next string, False), or (end of the value, True) if that comes
-        first."""
+        """Returns (start of the next string, False), or first (end of the value, True)."""
         end = self._follow(self.at, only_count=False)
         if self.data[end : end + 1] == b'"':
             self.at = end + 1
@@ -425,8 +424,7 @@ class _Nesting:
         return end, True
 
     def _follow(self, position: int, *, only_count: bool) -> int:
-        """Follows the data to the next quote; unless only counting, at most to the end of the
-        value."""
+        """Moves to the next quote; unless only counting, at most to the end of the value."""
         quote = self.data.find(b'"', position)
         end = quote if quote >= 0 else len(self.data)
         for at in range(position, end):

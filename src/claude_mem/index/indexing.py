@@ -269,8 +269,7 @@ def _json(values: tuple[str, ...]) -> str:
 
 
 def find_damage(connection: sqlite3.Connection) -> str | None:
-    """Looks for damage in the full text, which SQLite's own checks do not look into: reads all of
-    its words."""
+    """Looks for damage in all words of the full text, which SQLite's checks do not look into."""
     if not is_current(connection):
         return None  # it is being built
     for table, rows in (("memory_text", "documents"), ("passage_text", "passages")):

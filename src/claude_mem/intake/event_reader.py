@@ -182,8 +182,7 @@ class EventReader:
         )
 
     def _unstored_words(self, kind: str, redacted: Payload) -> bytes:
-        """Returns the checksums of what the agent read, where it is too long to be stored as a
-        whole."""
+        """Returns the checksums of what the agent read, if it is too long to be stored."""
         if kind in _OF_AGENT:
             return b""
         texts = list(strings_in([redacted.get(name) for name in _READ_FIELDS]))
@@ -307,8 +306,7 @@ def _without_bulk(value: Json) -> Json:
 
 
 def payload_time(timestamp: Json, arrived_ms: int) -> int | None:
-    """Reads a time in ISO 8601, or a Unix time in seconds or milliseconds; never later than the
-    arrival."""
+    """Reads a time in ISO 8601, or a Unix time in (milli)seconds; never later than the arrival."""
     ms = milliseconds(timestamp)
     if isinstance(timestamp, int | float) and not isinstance(timestamp, bool):
         ms = _from_number(timestamp)

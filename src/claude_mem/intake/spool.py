@@ -120,8 +120,7 @@ def _unescape(text: str) -> str:
 
 
 def events_of(record: SpooledEvent) -> list[tuple[EventHeader, dict[str, Json]]]:
-    """Returns the one event of Claude Code; of another agent none or several, rewritten as Claude
-    Code's."""
+    """Returns the one event of Claude Code; of another agent any number, rewritten as such."""
     return normalise(record.header, parse_object(record.payload))
 
 

@@ -204,8 +204,7 @@ def _is_of_list(lines: Sequence[str], number: int) -> bool:
 
 
 def _is_plain(line: str) -> bool:
-    """Whether a line has only words and numbers, as programs rarely print them between blank
-    lines."""
+    """Whether a line has only words and numbers: programs rarely print such between blank lines."""
     words = (word.strip(".,;:!?") for word in line.split())
     return not line.startswith("  ") and all(
         word.isdecimal() or _WORD.fullmatch(word) for word in words if word
@@ -291,8 +290,7 @@ def _is_dump(line: str) -> bool:
 
 
 def _mark_json(lines: Sequence[str], scores: list[float]) -> None:
-    """Marks the lines from one that opens an object or a list to the one that closes it as far
-    left."""
+    """Marks lines from one that opens an object or a list to the one that closes it as far left."""
     closing: dict[int, int] = {}  # by indentation, the next line
     next_other = len(lines)  # the next line that cannot be of JSON
     end = 0  # of the outermost block so far

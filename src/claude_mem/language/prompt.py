@@ -78,8 +78,8 @@ def parse_prompt(text: str) -> Prompt:
 
 
 def tag_content(text: str, tag: str) -> str:
-    """Returns the content of the first such tag, up to its end or the end of the text; empty
-    without it."""
+    """Returns what the first such tag holds, up to its end or that of the text; empty without
+    it."""
     return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
 
 
@@ -255,8 +255,7 @@ class _Parser:
         self._add(end, kind)
 
     def _merged(self) -> Iterator[PromptPart]:
-        """Gives the parts, where blank text goes with the part before it, or with the first
-        part."""
+        """Gives the parts; blank text goes with the part before it, or with the first part."""
         start = 0
         begun: tuple[int, PartKind] | None = None
         for end, kind in self.parts:
@@ -471,8 +470,7 @@ class _Body:
         return None
 
     def _line_end(self, position: int) -> int:
-        """Returns the end of the line, searched for once in each line, which may have many
-        elements."""
+        """Returns the end of the line, searched for once in each, which may have many elements."""
         start, end = self.line
         if not start <= position <= end:
             end = self.text.find("\n", position, self.stop)

@@ -123,8 +123,7 @@ def build_context(
 
 
 def _from_last_work(sessions: list[SessionDigest]) -> list[SessionDigest]:
-    """Leaves out the latest sessions that came to nothing, such as a question, if any came to
-    something."""
+    """Leaves out the latest sessions that came to nothing, such as a question, if any did not."""
     for position, session in enumerate(sessions):
         if session.came_to_something:
             return sessions[position:]
@@ -141,8 +140,7 @@ def _last_on(branch: str, sessions: Sequence[SessionDigest]) -> SessionDigest | 
 
 
 def _from_team(turns: Sequence[JsonRow]) -> Iterator[Line]:
-    """Gives lines with whose memory each is; it was fetched before, so that no session waits for a
-    server."""
+    """Gives lines with their owners, fetched before, so that no session waits for a server."""
     for turn in turns:
         title = str(turn["title"])
         if is_clear(title):

@@ -160,8 +160,7 @@ def _moment(row: SearchRow, zone: tzinfo | None) -> datetime:
 def memories_text(
     memories: Iterable[tuple[MemoryId, JsonRow]], outside: OutsideWords = NO_WORDS
 ) -> str:
-    """Writes full memories, each below its id. `outside`: by which lines with such words are
-    marked."""
+    """Writes full memories, each below its id. `outside`: whose words mark a line."""
     texts = (
         _memory_text(memory_id, row, outside.get(memory_id, frozenset()))
         for memory_id, row in memories

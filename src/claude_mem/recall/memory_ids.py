@@ -27,8 +27,7 @@ class MemoryId(NamedTuple):
 
 
 def parse_memory_id(text: str) -> MemoryId | None:
-    """Reads 12, #12, S3 or P4; None for anything else. Others are no documents: see
-    `parse_any_id`."""
+    """Reads 12, #12, S3 or P4; None for anything else, also for F5 (see `parse_any_id`)."""
     memory_id = parse_any_id(text)
     return memory_id if memory_id is None or memory_id.kind not in ("fact", "team") else None
 

@@ -293,8 +293,7 @@ def _date(match: re.Match[str], text: str, today: datetime) -> list[Span]:
 
 
 def _month(match: re.Match[str], text: str, today: datetime) -> list[Span]:
-    """Reads a month. May and march are other words too: as months they must follow a word like
-    "in"."""
+    """Reads a month. May and march are other words too: they must follow a word like "in"."""
     word = match["month"].lower()
     ambiguous = word in ("may", "march", "mar", "jun", "dec", "sep", "oct", "jan")
     before = text[: match.start("month")]

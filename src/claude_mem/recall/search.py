@@ -379,8 +379,7 @@ def snippet_length(row: int) -> int:
 
 
 def snippet(text: str, stems: frozenset[str], length: int = SNIPPET_LENGTH) -> str:
-    """Cuts out about `length` characters around the place where most words have one of these
-    stems."""
+    """Cuts out about `length` characters where most words have one of these stems."""
     line = " ".join(text.split())
     if len(line) <= length:
         return line
@@ -459,8 +458,8 @@ def _first_start(line: str, last: WordPlace, length: int) -> int:
 
 
 def _last_end(line: str, start: int, length: int) -> int:
-    """Returns the end of the last of the words from this start that fit; that of the first if none
-    do."""
+    """Returns the end of the last word from this start that fits; that of the first if none
+    does."""
     if len(line) < start + length:
         return len(line)
     end = line.rfind(" ", start, start + length)

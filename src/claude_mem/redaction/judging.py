@@ -61,8 +61,7 @@ def is_argument(sure: Certainty, value: str) -> bool:
 
 
 def is_flag_value(sure: Certainty, value: str) -> bool:
-    """Whether a value behind `--token` or `API_TOKEN=` is secret, where people write whatever they
-    chose."""
+    """Whether a value behind `--token` or `API_TOKEN=`, where people write anything, is secret."""
     if value.startswith((MARK, "-")) or _VARIABLE.fullmatch(value):
         return False
     if sure is Certainty.POSSIBLE:

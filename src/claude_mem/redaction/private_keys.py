@@ -49,8 +49,7 @@ def find_private_keys(subject: Subject) -> Iterator[Span]:
 def _from_begin(
     text: str, begins: list[tuple[int, int]], ends: list[tuple[int, int]]
 ) -> Iterator[Span]:
-    """Finds what is between the marks; where the end mark is missing, what looks like lines of a
-    key."""
+    """Finds what is between marks; where the end is missing, what looks like lines of a key."""
     place = 0
     for number, (start, after) in enumerate(begins):
         following = begins[number + 1][0] if number + 1 < len(begins) else len(text)

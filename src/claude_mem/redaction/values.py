@@ -173,8 +173,7 @@ _WEIGHTS = {
 
 
 def _likeness_to_words(value: str) -> float:
-    """Rates a value above zero for words and names made of them, below for random letters and
-    digits."""
+    """Rates a value: above zero words and names made of them, below random letters and digits."""
     likeness = 0.0
     for chunk in _CHUNK.findall(value):
         parts = _PART.findall(chunk)

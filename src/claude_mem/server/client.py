@@ -99,8 +99,7 @@ def request(
     body: Json = None,
     method: str = "POST",
 ) -> dict[str, Any]:
-    """Sends the request of a command: starts the worker if it is not running, and returns its
-    response."""
+    """Sends the request of a command, for which it starts the worker if needed."""
     start(layout, environ)
     result = ask_worker(layout, path, body, timeout=COMMAND_SECONDS, method=method)
     return cast("dict[str, Any]", result)

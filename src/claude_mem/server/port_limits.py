@@ -38,8 +38,7 @@ def limits_for(descriptors: int) -> PortLimits:
 
 
 def bounded_protocol(limits: PortLimits) -> type[asyncio.Protocol]:
-    """Limits uvicorn's protocol, which by itself waits for a request as long as its client
-    likes."""
+    """Limits uvicorn's protocol, which by itself waits for a request for any time."""
 
     class BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         _deadline: asyncio.TimerHandle | None = None

@@ -183,8 +183,7 @@ def recent_sessions(
     limit: int,
     without_session: str | None = None,
 ) -> list[JsonRow]:
-    """Returns the sessions by their newest memory, so that a session without any changes
-    nothing."""
+    """Returns the sessions by their newest memory, so that one without any changes nothing."""
     rows = connection.execute(
         f"{SESSIONS} JOIN (SELECT memory_session_id, max(created_at_epoch) AS at FROM"
         " (SELECT memory_session_id, created_at_epoch FROM session_summaries m"

@@ -95,8 +95,7 @@ def mark(connection: sqlite3.Connection, turn_id: int, version: int) -> None:
 
 
 def mark_session(connection: sqlite3.Connection, session_id: str, version: int) -> None:
-    """Marks a session whose transcript was read: the turns that it does not have stay as they
-    are."""
+    """Marks a session whose transcript was read: turns that it does not have stay as they are."""
     connection.execute(
         "UPDATE user_prompts SET observer_version = max(observer_version, ?) WHERE closed = 1"
         " AND observer_version >= 0 AND session_id IN (SELECT id FROM sdk_sessions"

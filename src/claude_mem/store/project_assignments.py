@@ -99,8 +99,7 @@ def is_shared_with_team(connection: sqlite3.Connection, key: str) -> bool:
 
 
 def with_requests_to(connection: sqlite3.Connection, project: Project) -> list[Project]:
-    """Lists other projects of the same owner in whose sessions a pull request of this one was
-    opened."""
+    """Lists other projects of the owner in whose sessions a pull request of this one was opened."""
     address, owner = f"https://{project.key}/", f"{project.key.rpartition('/')[0]}/"
     rows = connection.execute(
         "SELECT DISTINCT p.key, p.name FROM projects p JOIN facts f ON f.project_id = p.id"

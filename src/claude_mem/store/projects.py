@@ -24,8 +24,7 @@ def project_by_key(connection: sqlite3.Connection, key: str) -> int | None:
 
 
 def find_project(connection: sqlite3.Connection, name: str) -> int:
-    """Finds a project by key, or by a name that only one project has, also one that it had
-    before."""
+    """Finds a project by key, or by a present or earlier name that only one project has."""
     project_id = project_by_key(connection, name)
     if project_id is not None:
         return project_id

@@ -174,8 +174,7 @@ class LeasedQueue:
         return cursor.rowcount
 
     def free_leases(self, connection: sqlite3.Connection) -> None:
-        """Frees all leases at the start of the only worker: every lease is that of a dead
-        process."""
+        """Frees all leases at the start of the only worker: they are those of dead processes."""
         connection.execute(
             f"UPDATE {self.table} SET status = 'pending', {_NO_LEASE} WHERE status = 'processing'"
         )

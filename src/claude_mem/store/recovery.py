@@ -278,7 +278,7 @@ def _chunks(backup: Path) -> Iterator[bytes]:
 
 
 def _decompressed(file: BinaryIO) -> Iterator[bytes]:
-    """Decompresses one gzip member; the module gzip would read any number of them, and zeros behind
+    """Decompresses one gzip member; the module gzip would read any number, and zeros behind
     them."""
     decompressor = zlib.decompressobj(wbits=31)
     while not decompressor.eof:

@@ -41,8 +41,7 @@ def load_drafted_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | No
 
 
 def is_retired(connection: sqlite3.Connection, turn_id: int) -> bool:
-    """Whether the raw events of a turn are gone: a model would make less of it than the draft
-    says."""
+    """Whether the raw events of a turn are gone: a model would make less of it than the draft."""
     row = connection.execute("SELECT retired FROM user_prompts WHERE id = ?", (turn_id,)).fetchone()
     return row is None or bool(row[0])
 

@@ -88,8 +88,7 @@ def correct_charge(
 
 
 def spent_today(connection: sqlite3.Connection, now: int) -> dict[str, int]:
-    """Returns what all observers together spent, so that switching them does not reset the
-    budget."""
+    """Returns what all observers together spent, so that switching does not reset the budget."""
     row = connection.execute(
         "SELECT coalesce(sum(requests), 0), coalesce(sum(tokens), 0) FROM observer_usage"
         " WHERE day = ?",

@@ -85,8 +85,7 @@ class Store(StoreReader):
         return cls(path, clock, lease_clock)
 
     def report_damage_to(self, listener: OnDamage) -> None:
-        """Sets a listener that is called for every damage that a read or write meets, in its
-        thread."""
+        """Sets a listener, called for every damage that a read or write meets, in its thread."""
         self._readers.on_damage = self._writer.on_damage = listener
 
     def _asleep_ms(self) -> int:
@@ -111,8 +110,7 @@ class Store(StoreReader):
         self._writer.run_before_commit(work)
 
     def watch_memories(self) -> None:
-        """Watches memories, which `change_counts` needs. It costs a little for each row that is
-        written."""
+        """Watches memories, as `change_counts` needs. It costs a little for each written row."""
         self._writer.watch_memories().result()
 
     def change_counts(self, project_id: int) -> "Future[ChangeCounts]":

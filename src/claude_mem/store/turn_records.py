@@ -17,8 +17,7 @@ _KINDS, _SPEAKERS = get_args(RecordKind), get_args(Speaker)
 def save_record(
     connection: sqlite3.Connection, turn_id: int, parts: Iterable[RecordPart], ms: int
 ) -> bool:
-    """Saves a record in place of the one that the turn has; False where there is nothing to
-    record."""
+    """Saves a record in place of what the turn has; False where there is nothing to record."""
     recorded = tuple(parts)
     if not recorded:
         return False

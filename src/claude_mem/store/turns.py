@@ -496,8 +496,7 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
 
 
 def _earlier_output(connection: sqlite3.Connection, session_id: int, turn_id: int) -> str:
-    """Returns the output by which words are recognised that the agent read before; the latest
-    first."""
+    """Returns the output that shows which words the agent read before; the latest first."""
     rows = connection.execute(
         "SELECT substr(tool_response, 1, ?) FROM tool_events WHERE tool_response IS NOT NULL"
         " AND turn_id IN (SELECT id FROM user_prompts WHERE session_id = ? AND id < ?"

@@ -129,7 +129,6 @@ def rows_hash(rows: Sequence[Mapping[str, Json]]) -> str:
 
 
 def digest_of(pairs: Sequence[tuple[str, str]]) -> str:
-    """Returns the digest of all turns of a project, as (uid, hash): whether both sides hold the
-    same."""
+    """Returns the digest of all turns, as (uid, hash): whether both sides hold the same."""
     joined = "".join(f"{uid}{hash_}" for uid, hash_ in sorted(pairs))
     return hashlib.sha256(joined.encode()).hexdigest()

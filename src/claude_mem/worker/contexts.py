@@ -151,7 +151,7 @@ class UnsavedContexts:
         self._waiting: dict[str, str] = {}  # by session
 
     def add(self, session_id: str, text: str) -> bool:
-        """Adds a context, to be stored with the start of the session; False if that is stored
+        """Adds a context, to be stored with the session's start; False if that is stored
         already."""
         while len(self._waiting) >= MAX_UNSAVED:  # their starts were rejected
             self._waiting.pop(next(iter(self._waiting)), None)

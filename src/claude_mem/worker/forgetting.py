@@ -156,8 +156,7 @@ def _by_id(ids: Iterable[MemoryId]) -> Selection:
 def _matching(
     store: StoreReader, request: ForgetRequest, project_id: int | None, now: datetime
 ) -> list[MemoryId]:
-    """Finds everything that names the file; of a query, what search shows for it, which may be
-    less."""
+    """Finds what names the file; of a query, what search shows for it, which may be less."""
     files = (request.file,) if request.file else ()
     filters = Filters(project_id=project_id, files=files, with_wrong=True)
     query = Query(request.query, filters, _PAGE)

@@ -145,6 +145,5 @@ class LiveEvents:
 
 
 def _json(event: dict[str, Json]) -> bytes:
-    """Encodes an event in UTF-8; half of a surrogate pair, which UTF-8 does not have, becomes a
-    `?`."""
+    """Encodes in UTF-8; half of a surrogate pair, which that does not have, becomes a `?`."""
     return json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")

@@ -228,8 +228,7 @@ def greeting(
 
 
 def welcome(counts: RememberedCounts) -> str:
-    """Welcomes in the first session after the installation that can show it. Others may be
-    imported."""
+    """Welcomes in the first session after the installation. Others may be imported."""
     if not counts.sessions:
         return NOTHING_YET
     sessions, projects = _count(counts.sessions, "session"), _count(counts.projects, "project")

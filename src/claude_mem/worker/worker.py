@@ -350,8 +350,7 @@ class Worker:
         self._backup = asyncio.create_task(backing_up)
 
     async def scrub_data_directory(self) -> None:
-        """Scrubs the directory after forgetting for good. What fails is repeated by
-        housekeeping."""
+        """Scrubs the directory after forgetting for good. Housekeeping repeats what fails."""
         layout = self.settings.layout
         try:
             await asyncio.to_thread(scrub_data_directory, layout, self.store, self.contexts)

@@ -52,8 +52,7 @@ def compact(**fields: Json) -> Fields:
 
 
 def made_up_id(session_id: Json, name: str, tool_input: Json, at: Json) -> str:
-    """Makes an id for a tool call of a client that has none: the same from every hook that reports
-    it."""
+    """Makes an id for a tool call of a client that has none: the same from every hook."""
     content = json.dumps([session_id, name, tool_input, at], sort_keys=True)
     digest = hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=12).hexdigest()
     return f"call-{digest}"

@@ -45,8 +45,7 @@ def is_patch_tool(name: str) -> bool:
 
 
 def exit_code(output: str) -> int:
-    """Reads the exit code that the client wrote into the output of a command; 0 where it did
-    not."""
+    """Reads the exit code that the client wrote into a command's output; 0 where it did not."""
     codes = [int(a or b) for a, b in _EXIT.findall(output[-4000:])]
     return codes[-1] if codes else 0
 

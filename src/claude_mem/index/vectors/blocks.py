@@ -337,7 +337,7 @@ def _bit_planes(row: Rows) -> Bits:
 
 
 def _sum_signed(codes: Bits, bit_planes: Bits) -> NDArray[np.int32]:
-    """Sums the numbers whose bit is set in a code. In two's complement the highest bit counts
+    """Sums the numbers whose bit is set in a code. In two's complement the highest bit is
     negative."""
     sums = np.zeros(codes.shape[1], np.int32)
     for bit, of_row in enumerate(bit_planes.T):

@@ -222,8 +222,7 @@ class VectorCache:
         model: int,
         loaded: Sequence[ProjectVectors] = (),
     ) -> tuple[Ids, Rows]:
-        """Returns the vectors of passages of turns; those that have none yet are embedded if they
-        may be."""
+        """Returns the vectors of passages of turns; embeds those that have none yet, if it may."""
         stored = _passage_vectors(connection, model, self.dimension, passage_ids)
         ids = [passage for passage, _ in stored]
         vectors = [vector for _, vector in stored]
@@ -436,8 +435,7 @@ class VectorSearch:
         rows: Rows,
         model: int,
     ) -> VectorBlocks:
-        """Reads the vectors that may be similar to these, of a project whose codes alone are
-        held."""
+        """Reads the vectors that may be similar to these, of a project with codes alone."""
         distance = int(MAX_DIFFERENT_SIGNS * self._cache.dimension)
         documents: set[int] = set()
         for row in rows:

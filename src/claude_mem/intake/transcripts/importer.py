@@ -68,8 +68,7 @@ def import_transcripts(
     processes: int = 1,
     progress: OnFile = lambda path, size: None,
 ) -> Report:
-    """Imports transcripts; with a read-only store, or with None, nothing is stored: the report is a
-    preview."""
+    """Imports transcripts; with a read-only store, or None, the report is a preview."""
     report = Report()
     stored = store.project_directories() if store is not None else []
     known = known_projects(files, stored, options.home_path)
@@ -145,8 +144,8 @@ def _effort(size: int, options: ImportOptions) -> int:
 def _read_in_pool(
     files: list[Path], options_of: Mapping[Path, ImportOptions], processes: int
 ) -> Iterator[ReadFile]:
-    """Reads the files in processes, never far ahead of the writer, or all the sessions would wait
-    in memory."""
+    """Reads files in processes, not far ahead of the writer, or all sessions would wait in
+    memory."""
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     if method == "fork":
         # Once, before there are copies of this process.
@@ -195,8 +194,7 @@ def _end_with_parent() -> None:
 
 
 def _set_options(options_of: Mapping[Path, ImportOptions]) -> None:
-    """Sets the options of a process; they differ only in what is read of a file, not in how its
-    events are."""
+    """Sets the options; they differ only in what is read of a file, not in how its events are."""
     global _options_of, _reader
     _options_of = options_of
     if options_of:

@@ -45,8 +45,7 @@ _HEAD = 1024 * 1024  # where the first lines of a session are
 def known_projects(
     files: Iterable[Path], stored: Iterable[tuple[str, Project]], home: Path | None
 ) -> dict[str, Project]:
-    """Returns the projects by directory: of the store, and of transcripts whose directory does not
-    exist."""
+    """Returns projects by directory: of the store, and of transcripts whose directory is gone."""
     known = dict(stored)
     projects = Projects(home, known)
     homeless = [

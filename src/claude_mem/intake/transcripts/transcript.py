@@ -108,8 +108,7 @@ class Transcript:
                     yield from self._parse(line)
 
     def _parse(self, line: bytes) -> Iterator[Payload]:
-        """Parses a line, usually one object; an interrupted writer may leave two on a line, or half
-        of one."""
+        """Parses a line; an interrupted writer may leave two objects on it, or half of one."""
         is_known = self.dialect != "claude" or _OF_CONVERSATION.search(line) is not None
         if not is_known and line.lstrip()[:1] == b"{":
             return  # progress, snapshots: not part of the conversation

@@ -139,8 +139,7 @@ class _Splitter:
             self._add(first or "; ".join(rest), "row")
 
     def _named_cells(self, cells: list[str]) -> list[str]:
-        """Names the cells of a row with more than two columns: each needs the name of its
-        column."""
+        """Names the cells of a row with more than two: each needs the name of its column."""
         if len(cells) <= 2 or len(cells) != len(self._header):
             return [cell for cell in cells[1:] if cell]
         pairs = zip(self._header[1:], cells[1:], strict=True)

@@ -100,8 +100,7 @@ class _OutsideText:
 
     @classmethod
     def of(cls, turn: Turn, sequences: dict[Run, None]) -> "_OutsideText":
-        """Reads the events in their order: what the agent wrote after it had read it is not its
-        own."""
+        """Reads events in their order: what the agent wrote after it had read it is not its own."""
         finder = RunFinder(sequences)
         prompt = parse_prompt(turn.prompt or "")
         own = set(finder.find(prompt.own if prompt.is_confirmed_plan else prompt.typed))

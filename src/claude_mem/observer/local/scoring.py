@@ -361,8 +361,7 @@ def budget_for(evidence: TurnEvidence, detail: Detail = NORMAL, *, is_english: b
 def select_passages(
     scored: ScoredTurn, title: str = "", detail: Detail = NORMAL
 ) -> list[Candidate]:
-    """Selects passages in chronological order; what the `title` of the turn tells is not told
-    again."""
+    """Selects passages in chronological order, without what the `title` of the turn tells."""
     told = {step.position for step in scored.steps}  # by the summary, like the request
     request = short_request(scored.evidence)
     told |= {c.position for c in scored.candidates if c.origin == "request" and c.text in request}

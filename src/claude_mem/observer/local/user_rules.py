@@ -115,8 +115,7 @@ def judge(sentence: str) -> FactStatus | None:
 
 
 def rule_points(sentence: str) -> int:
-    """Rates a sentence as a rule; 0 without a feature that says more than an order for the
-    moment."""
+    """Rates a sentence; 0 without a feature that says more than an order for the moment."""
     text = " ".join(sentence.lower().replace("’", "'").split())
     matches = [points for _, points, pattern in _FEATURES if pattern.search(text)]
     return sum(matches) if max(matches, default=0) >= STANDING_POINTS else 0
@@ -174,8 +173,7 @@ def _is_introduction(line: str) -> bool:
 
 
 def _is_reported(sentence: str) -> bool:
-    """Whether the sentence follows words with a colon, such as "the mail says:"; a label has
-    fewer."""
+    """Whether words with a colon come before, such as "the mail says:"; a label has fewer."""
     before, colon, _ = sentence.partition(": ")
     return bool(colon) and len(before.split()) > LONGEST_LABEL
 

@@ -100,8 +100,7 @@ class ClaudeClient:
         self._idle_timer = asyncio.get_running_loop().call_later(seconds, on_idle)
 
     async def close(self) -> None:
-        """Ends the client in an orderly way, so that the conversation can be resumed; else by
-        force."""
+        """Ends in an orderly way, so that the conversation can be resumed; else by force."""
         self._cancel_idle_timer()
         self._questions.put_nowait(None)
         with suppress(asyncio.CancelledError):

@@ -208,8 +208,7 @@ class _Parser:
         return end, stop
 
     def _end_of_field(self, index: int, name: str) -> int:
-        """Returns where the closing tag is, if that comes before the end of the block; else the
-        next tag."""
+        """Finds the closing tag, if that comes before the end of the block; else the next tag."""
         closings = self.closing.get(name, [])
         closing_index = bisect_left(closings, index)
         bound_index = bisect_left(self.bounds, index)
@@ -302,8 +301,7 @@ class _Builder:
         self._unplaced = unplaced
 
     def rules(self, blocks: Iterable[_Block]) -> tuple[str, ...]:
-        """Returns the rules of all blocks: they are about the user, not about a part of the
-        turn."""
+        """Returns the rules of all blocks: they are about the user, not a part of the turn."""
         rules = (rule for block in blocks for rule in self._list(block, "rules"))
         return self._names(rules, MAX_ITEM_CHARS)
 

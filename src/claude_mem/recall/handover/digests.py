@@ -338,8 +338,7 @@ def _digest(session: JsonRow, turns_by_session: Mapping[str, list[TurnDigest]]) 
 
 
 def is_in_project(path: str) -> bool:
-    """Whether a path is in the project: relative ones are, others are scratch files or another
-    project's."""
+    """Whether a path is in the project: relative ones are, others belong elsewhere."""
     return not (path.startswith(("/", "~", "..", "\\")) or path[1:2] == ":")
 
 
@@ -376,8 +375,7 @@ def with_paths(text: str, files: Sequence[str]) -> str:
 
 
 def plain_path(path: str) -> str:
-    """Writes a path with slashes, and without the work tree that an agent made inside the
-    project."""
+    """Writes a path with slashes, and without the work tree made inside the project."""
     return _WORK_TREE.sub("", path.replace("\\", "/"))
 
 

@@ -379,8 +379,7 @@ def _about(session: SessionDigest, title: str) -> str:
 
 
 def _shown(results: Sequence[str]) -> list[str]:
-    """Leaves out the results that repeat an earlier one, as an amended commit does, and minor
-    ones."""
+    """Leaves out results that repeat an earlier one, as an amended commit does, and minor ones."""
     shown: list[str] = []
     for result in results:
         words = long_words(result)
@@ -480,8 +479,7 @@ def _runs(sessions: Sequence[SessionDigest]) -> Iterator[list[SessionDigest]]:
 
 
 def _usual_branches(sessions: Sequence[SessionDigest]) -> set[str]:
-    """Returns the branches on which so many sessions worked that they say nothing about their
-    topics."""
+    """Returns branches on which so many sessions worked that they say nothing about topics."""
     counts = Counter(session.branches[0] for session in sessions if session.branches)
     return {name for name, count in counts.items() if count > max(LONGEST_RUN, len(sessions) / 3)}
 

@@ -86,8 +86,7 @@ def long_words(text: str) -> frozenset[str]:
 
 
 def stems_in(text: str) -> frozenset[str]:
-    """Returns the stems of its words, and of the words in its names (`lampWidget`,
-    `lamp_widget`)."""
+    """Returns the stems of words, also of those in names (`lampWidget`, `lamp_widget`)."""
     words = _PART_OF_NAME.findall(text)
     return frozenset(stem(word.lower()) for word in words if len(word) > 3)
 
@@ -177,8 +176,7 @@ def joined(items: Iterable[str], limit: int) -> str:
 
 
 def without_facts(observations: Sequence[JsonRow], facts: Sequence[Fact]) -> list[JsonRow]:
-    """Leaves out the observations that state one of the facts: what the user said is also an
-    observation."""
+    """Leaves out observations that state one of the facts, as what the user said is both."""
     values = tuple(fact.value for fact in facts)
     return [
         observation
@@ -395,8 +393,7 @@ def _is_same_subject(words: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def is_secondary(title: str) -> bool:
-    """Whether a commit is minor, or about tests, documents or the build: told only where nothing
-    else is."""
+    """Whether a commit is minor, or about tests, documents or the build: told only if alone."""
     return is_minor(title) or _SECONDARY.match(title) is not None
 
 

@@ -97,8 +97,7 @@ LONGEST_TEAM_FACT = 300
 
 
 def rules(facts: Sequence[Fact], turns: Mapping[int, RuleTurn]) -> Iterator[Line]:
-    """Gives the rules of one message on one line, with what was worked on: it may be their
-    scope."""
+    """Gives rules of one message on one line, with what was worked on: it may be their scope."""
     messages: dict[int, list[Fact]] = {}
     for fact in _in_stated_order(_of_kind(facts, "rule")[:MAX_RULES], turns):
         message = turns[fact.id].turn_id if fact.id in turns else -fact.id
@@ -259,8 +258,7 @@ def faults(facts: Sequence[Fact], outside: frozenset[str] = frozenset()) -> Iter
 
 
 def places(facts: Sequence[Fact]) -> Iterator[Line]:
-    """Gives the places that the user told, and those that were met again; the most frequent
-    first."""
+    """Gives places that the user told, and those that were met again; the most frequent first."""
     known = [f for f in _of_kind(facts, "place") if f.origin == "person" or f.count >= MIN_TURNS]
     known.sort(key=lambda fact: (fact.origin != "person", -fact.count, fact.id))
     for fact in [fact for fact in known if not fact.is_pinned][:MAX_PLACES]:

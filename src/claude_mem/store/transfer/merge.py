@@ -266,8 +266,7 @@ def _adapt_turn(connection: sqlite3.Connection, values: Values) -> Values:
 
 
 def _free_number(connection: sqlite3.Connection, session_id: int, turn: Values) -> int | None:
-    """Returns the turn's own number, unless a different turn of the session has that number
-    here."""
+    """Returns the turn's own number, unless a different turn of the session has it here."""
     number: int | None = turn.get("prompt_number")
     is_used = connection.execute(
         "SELECT 1 FROM user_prompts WHERE session_id = ? AND prompt_number = ?",
@@ -335,8 +334,7 @@ def _our_events(connection: sqlite3.Connection, sources: Sequence[int]) -> tuple
 
 
 def _adapt_fact(connection: sqlite3.Connection, values: Values) -> Values:
-    """Sets the count of a fact to 0, since its sources restore it; see `_complete_facts` for its
-    link."""
+    """Sets the count to 0, since the sources restore it; see `_complete_facts` for the link."""
     project_id = _ours(connection, values, "project_id", "projects")
     return {**_with_id(values), "project_id": project_id, "count": 0, "superseded_by": None}
 

@@ -182,8 +182,7 @@ def _read(reader: RowReader, number: int, line: bytes) -> Row:
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Gives the lines with their numbers, from the second line on; a line that is too long is
-    cut."""
+    """Gives lines with their numbers, from the second line on; a line too long is cut."""
     number = 1
     while line := file.readline(LARGEST_LINE + 1):
         number += 1

@@ -103,8 +103,7 @@ def _items(
     redactor: Redactor,
     now_ms: int,
 ) -> Iterable[tuple[int, Item]]:
-    """Makes the item for the project of the turn, and a tombstone for that which it was in
-    before."""
+    """Makes the item for the project of the turn, and a tombstone for the one it was in before."""
     sent = connection.execute("SELECT * FROM team_turns WHERE turn_id = ?", (turn_id,)).fetchone()
     project = _project_of(connection, turn_id, shared)
     if project is not None and is_waiting(connection, turn_id):

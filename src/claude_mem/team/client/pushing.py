@@ -34,8 +34,7 @@ class Pusher:
         self._lock = asyncio.Lock()
 
     async def push_all(self, progress: Callable[[int], None] = lambda waiting: None) -> int:
-        """Sends until the outbox is empty; returns how many items were sent. Raises what `ask`
-        raises."""
+        """Empties the outbox; returns how many items were sent. Raises what `ask` raises."""
         count = 0
         while sent := await self.push_batch():
             count += sent

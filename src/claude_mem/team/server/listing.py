@@ -72,8 +72,7 @@ def around(
 
 
 def find(connection: "Connection", turn_id: int) -> dict[str, Json]:
-    """Finds a turn; its id alone is unique in practice, and a turn of other projects does not
-    exist."""
+    """Finds a turn by id, unique in practice; a turn of other projects does not exist."""
     row = connection.execute(
         f"{_SELECT} WHERE t.project_id IN (SELECT readable()) AND t.id = %s LIMIT 1", (turn_id,)
     ).fetchone()

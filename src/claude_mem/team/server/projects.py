@@ -70,8 +70,7 @@ def get_project(connection: "Connection", project_id: int) -> TeamProject:
 def select_projects(
     connection: "Connection", *, key: str | None, ids: tuple[int, ...] = ()
 ) -> list[TeamProject]:
-    """Selects the projects with this key or these ids, or all; a project of others does not
-    exist."""
+    """Selects the projects with this key or these ids, or all; those of others do not exist."""
     return [
         project
         for project in list_projects(connection)
@@ -100,8 +99,7 @@ def share_project(connection: "Connection", key: str, name: str, with_record: bo
 def count_changes(
     connection: "Connection", project_id: int, turns: int, size: int, passages: int
 ) -> None:
-    """Counts the changes, last in a transaction: the row is locked until its end. Raises
-    QuotaExceeded."""
+    """Counts changes, last in a transaction: the row stays locked. Raises QuotaExceeded."""
     row = connection.execute(
         "UPDATE projects SET turns = turns + %s, bytes = bytes + %s, passages = passages + %s"
         " WHERE id = %s RETURNING name, turns, max_turns, bytes, max_bytes",

@@ -150,7 +150,7 @@ class _Search:
         return order(candidates, parsed, Neighbourhood(self._steps, self._read_turns))
 
     def _queries(self) -> tuple[list[str], str | None]:
-        """Makes one query for each word, then those for phrases; and what every passage must
+        """Makes a query for each word, then those for phrases; and what every passage must
         match."""
         parsed = self._parsed
         words = [phrase_query(word.pieces) for word in parsed.words if len(word.pieces) > 1]

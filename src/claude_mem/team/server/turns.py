@@ -251,8 +251,7 @@ def _save_sessions(
     project: TeamProject,
     turns: Sequence[ReceivedTurn],
 ) -> dict[str, int]:
-    """Saves the sessions and returns their ids by uid. Of two versions of a session the later one
-    is kept."""
+    """Saves sessions; returns their ids by uid. Of two versions the later one is kept."""
     newest: dict[str, ReceivedTurn] = {}
     for turn in sorted(turns, key=lambda turn: turn.version):
         newest[turn.session_uid] = turn

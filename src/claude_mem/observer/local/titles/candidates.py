@@ -264,8 +264,7 @@ def _may_have_title(passage: Candidate) -> bool:
 
 
 def _is_fragment(passage: MessagePassage) -> bool:
-    """Whether a line is code, or a row of several cells; a row of two says something of its
-    first."""
+    """Whether a passage is code, or a row of several cells; one of two tells of its first."""
     return passage.kind == "code" or (passage.kind == "row" and "; " in passage.text)
 
 

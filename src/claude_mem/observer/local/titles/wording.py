@@ -223,8 +223,7 @@ def from_request(text: str) -> str:
 
 
 def from_rule(text: str) -> str:
-    """Returns the rule as the user typed it, without "yes and" before it; of a long one its first
-    clauses."""
+    """Returns the rule as typed, without "yes and" before it; of a long one its first clauses."""
     if nod := _NOD.match(text):
         text = text[nod.end() :]
     return text if len(text) <= LONGEST_RULE else clause_of(text, LONGEST_CUT_RULE) or text
@@ -401,8 +400,7 @@ def topics_of(turn: Turn, evidence: TurnEvidence, title: str) -> tuple[Topic, ..
 
 
 def asked_title(request: UserRequest) -> str:
-    """Returns, for a turn of which nothing else is clear alone, a request that says what it is
-    about."""
+    """Returns, where nothing else is clear alone, a request that says what it is about."""
     line = request.text.strip().partition("\n")[0][:READ_REQUEST]
     if line.startswith(_PASTED):
         return ""

@@ -148,8 +148,7 @@ class _Reader:
         return [self._stripped(dict(row)) for row in self._connection.execute(select, values)]
 
     def _stripped(self, row: Values) -> Values:
-        """Removes private text from a row; as JSON, so that an unclosed tag ends with its
-        column."""
+        """Removes private text; as JSON, so that an unclosed tag ends with its column."""
         texts = {name: as_text(value) for name, value in row.items() if is_text(value)}
         raw = json.dumps(texts).encode()
         clean = strip_private(raw)
