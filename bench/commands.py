@@ -71,7 +71,7 @@ def measure(sizes: tuple[int, ...] = SIZES) -> list[Figure]:
 
 
 def ratio(costs: Costs, name: str, part: str) -> float:
-    """Of the medians of a command and of an interpreter."""
+    """Returns the ratio of the medians of a command and of an interpreter."""
     of_command, of_bare = ([getattr(c, part) for c in costs[key]] for key in (name, BARE))
     return median(of_command) / median(of_bare)
 
@@ -91,7 +91,7 @@ def skip_backup(home: Home) -> None:
 
 
 def costs_in(home: Home, rounds: int) -> Costs:
-    """Of the commands in a home, with a worker that has loaded what a search needs."""
+    """Measures the commands in a home, with a worker that has loaded what a search needs."""
     client.start(home.layout, home.environment)
     words = vocabulary()
     searches = [questions(words, number) for number in range(rounds + 2)]
@@ -132,7 +132,7 @@ def _timed(home: Home, command: list[str]) -> Cost:
 
 
 def _wait_until_idle(home: Home) -> None:
-    """Until the worker has loaded in the background what a search has asked for."""
+    """Waits until the worker has loaded in the background what a search has asked for."""
     worker = Path("/proc", str(home.worker_pid()))
     before = -1.0
     while (used := processor_seconds(worker)) != before:

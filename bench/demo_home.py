@@ -111,7 +111,7 @@ class DemoHome:
             self._record(session, session_id, None, "SessionEnd", reason="other")
 
     def _start_of(self, session: DemoSession) -> int:
-        """In working hours, unless it is of today."""
+        """Returns a start in working hours, unless the session is of today."""
         start = self._now - int(session.days_ago * DAY_MS)
         if session.days_ago < 0.5:
             return start

@@ -125,7 +125,8 @@ def first_prompt(session: Session) -> str:
 
 
 def _project(session: Session, store: Store) -> Project:
-    """As an import would find it: its directory may not exist on this machine."""
+    """Returns the project as an import would find it: its directory may not exist on this
+    machine."""
     known = known_projects([session.path], store.project_directories(), None)
     return Projects(None, known).of(session.directory)
 
@@ -156,7 +157,7 @@ def _copy_before(path: Path, session: Session, directory: Path) -> Path | None:
 
 
 def _timestamp(line: bytes) -> str:
-    """As the client writes it: ISO 8601 in UTC, so that it sorts as text."""
+    """Writes a time as the client does: ISO 8601 in UTC, so that it sorts as text."""
     start = line.find(b'"timestamp":"')
     return line[start + 13 : start + 32].decode("ascii", "replace") if start >= 0 else ""
 

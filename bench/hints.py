@@ -109,7 +109,8 @@ def ask_questions(
 def hints_in_order(
     store: StoreReader, semantic_index: SemanticIndex
 ) -> Iterator[tuple[PastPrompt, Hint | None]]:
-    """Of every prompt, oldest first, as its session would have been given them."""
+    """Returns the hints of every prompt, oldest first, as its session would have been given
+    them."""
     hinted: dict[int, frozenset[int]] = {}
     for past in store.read(past_prompts):
         session = past.session_db_id

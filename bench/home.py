@@ -76,7 +76,7 @@ class Home:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For hooks and the worker that they start."""
+        """The environment of hooks and the worker that they start."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.path),
@@ -120,7 +120,7 @@ class Home:
         time.sleep(0.02)
 
     def kill_worker(self) -> None:
-        """Its FIFO, socket and state file remain, as after a crash."""
+        """Kills the worker; its FIFO, socket and state file remain, as after a crash."""
         os.kill(self.worker_pid(), signal.SIGKILL)
         wait_for(lambda: not is_held(self.layout), "the worker's death")
 

@@ -43,7 +43,7 @@ _SHELL = ["/bin/sh", "-c", f"{shlex.join(_PYTHON)} 2>/dev/null && exit 0"]
 
 
 def timings_of(rounds: int) -> dict[str, list[float]]:
-    """Of each command, in seconds."""
+    """Returns the timings of each command, in seconds."""
     with _cases() as cases:
         return in_turns(cases, rounds)
 
@@ -143,7 +143,7 @@ def _add_turns(home: Home) -> Iterator[str]:
 
 
 def _warm_up(home: Home, questions: Iterator[str]) -> None:
-    """Until the model and the vectors are loaded, no hint comes in time."""
+    """Waits until a hint comes in time: none does before the model and the vectors are loaded."""
     for _ in range(WARM_UP_ROUNDS):
         if b'"additionalContext"' in _with_worker(home, _prompt(next(questions))).output:
             return

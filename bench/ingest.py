@@ -72,7 +72,7 @@ def measure() -> list[Figure]:
 
 
 def _intake() -> Cost:
-    """As the worker does it, including its listener."""
+    """Makes an intake as the worker does, including its listener."""
     with _full_spool() as home:
         with Store.open(home.layout.database, home.layout.backups) as store:
             intake = Worker(home.settings, store, environ=home.environment).intake

@@ -125,7 +125,8 @@ def read_labels(path: Path) -> list[Label]:
 
 
 def load_memories(connection: sqlite3.Connection) -> dict[tuple[str, str], Memory]:
-    """By session and prompt; a turn that sessions share is stored once, so also by prompt."""
+    """Loads memories by session and prompt; a turn that sessions share is stored once, so also by
+    prompt."""
     titles: dict[int, str] = {}
     for turn_id, title in connection.execute(
         "SELECT turn_id, title FROM observations ORDER BY id DESC"

@@ -137,7 +137,7 @@ def _private_megabytes(command: list[str], home: Home) -> float:
 
 
 def _worker_megabytes() -> tuple[float, float]:
-    """Before and after the worker has imported the SDK."""
+    """Returns the memory before and after the worker has imported the SDK."""
     with temporary_home() as home:
         client.start(home.layout, home.environment)
         process = Path("/proc", str(home.worker_pid()))

@@ -73,7 +73,7 @@ class Conversation:
 
 @dataclass(slots=True)
 class Costs:
-    """Of an observer, with separate requests and in a conversation."""
+    """The costs of an observer, with separate requests and in a conversation."""
 
     separate: Cost = field(default_factory=Cost)
     conversation: Cost = field(default_factory=Cost)

@@ -51,7 +51,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Of one question, by words and meaning."""
+    """The result of one question, by words and meaning."""
 
     rank: int | None
     is_strong: bool  # the right turn, if it is among the first ten
@@ -258,7 +258,7 @@ def load_turns(connection: sqlite3.Connection) -> dict[int, Turn]:
 
 
 def memory_texts(connection: sqlite3.Connection) -> dict[int, list[str]]:
-    """By turn."""
+    """Returns the texts by turn."""
     texts: dict[int, list[str]] = {}
     for noun, table in _TABLES.items():
         for row in connection.execute(f"SELECT * FROM {table}"):

@@ -85,7 +85,8 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Of one score over another on the same questions, with a bootstrapped 95% interval."""
+    """The gain of one score over another on the same questions, with a bootstrapped 95%
+    interval."""
 
     points: float
     low: float
@@ -151,7 +152,8 @@ def _moment(text: str) -> datetime:
 def remember_turn(
     store: Store, project: Project, session: str, moment: datetime, memory: Observation
 ) -> int:
-    """As the worker does: an event ends the turn, its job is claimed, its memory is stored."""
+    """Stores a turn as the worker does: an event ends the turn, its job is claimed, its memory is
+    stored."""
     ms = int(moment.timestamp() * 1000)
     key = f"{session}:{ms}"
     stop = Event("Stop", session, ms, key, project, f"/{project.key}", prompt_id=key, text="-")
@@ -267,7 +269,7 @@ def _differences(weights: Weights) -> str:
 
 
 def measure() -> list[Figure]:
-    """With the other benchmarks, where LOCOMO names the data, which cannot be shipped."""
+    """Measures with the other benchmarks where LOCOMO names the data, which cannot be shipped."""
     path = os.environ.get("LOCOMO")
     if not path:
         print("  skipped: LOCOMO is not the path of a file of conversations")

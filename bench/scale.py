@@ -51,7 +51,7 @@ class FilledStore:
         return self.store.get_many("observations", ids)
 
     def queries(self) -> dict[tuple[str, str], Callable[[], object]]:
-        """By group and name."""
+        """Returns the queries by group and name."""
         latest = str(self.page("sessions", self.project)[0]["content_session_id"])
         queries: dict[tuple[str, str], Callable[[], object]] = {
             ("context", "for a new session"): self.context,

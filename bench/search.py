@@ -163,7 +163,7 @@ def _report(medians: dict[tuple[int, str, str], float], sizes: tuple[int, ...]) 
 
 
 def _print_disk(library: Library) -> None:
-    """By table, where SQLite can tell."""
+    """Prints the size of each table, where SQLite can tell."""
     groups = {"index": "passage%", "vectors": "vectors%", "record": "turn_records%"}
 
     def work(connection: sqlite3.Connection) -> dict[str, float]:

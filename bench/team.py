@@ -224,7 +224,7 @@ def measure_search(postgres: Postgres, root: Path, turns: int, passages: int) ->
 
 
 def _fill_server(server: TeamServer, pool: Pool, project: int, turns: int, passages: int) -> None:
-    """By a process of its own, while this one fills the local database."""
+    """Fills the server by a process of its own, while this one fills the local database."""
     url = server.database_url
     with ProcessPoolExecutor(1, get_context("spawn")) as processes:
         _timed("team turns",
@@ -281,7 +281,7 @@ def _print_times(name: str, asked: Sequence[AskedSearch]) -> None:
 
 
 def _processor_seconds(pids: Iterable[int]) -> float:
-    """Of these processes and their children, also of those that have ended."""
+    """Returns the time of these processes and their children, also of those that have ended."""
     ticks = 0
     for pid in pids:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -295,7 +295,8 @@ def _processor_seconds(pids: Iterable[int]) -> float:
 
 
 def measure_pushes(postgres: Postgres, root: Path, turns: int) -> None:
-    """With 1, 2 and 4 server processes, and four clients that each push to the same project."""
+    """Measures with 1, 2 and 4 server processes, and four clients that each push to the same
+    project."""
     for processes in (1, 2, 4):
         with ExitStack() as stack:
             first = stack.enter_context(running_team(postgres, f"pushes_{processes}", root))

@@ -34,7 +34,7 @@ INSERT INTO codes SELECT project_id, turn_id, number, binary_quantize(embedding)
 
 
 def fill_team(url: str, pool: Pool, project: int, turns: int, passages: int) -> None:
-    """For the one person of the database, as its owner."""
+    """Fills the team for the one person of the database, as its owner."""
     with psycopg.connect(url) as connection:
         connection.execute(f"SET search_path = {SCHEMA}, public")
         connection.execute("SET maintenance_work_mem = '1GB'")

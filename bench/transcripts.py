@@ -103,7 +103,7 @@ def import_all(directory: Path, files: list[Path], count: int | None = None) -> 
 
 
 def import_unindexed(directory: Path, files: list[Path]) -> Store:
-    """With the memories of all turns, as `claude-mem import --wait` makes them."""
+    """Imports with the memories of all turns, as `claude-mem import --wait` makes them."""
     directory.mkdir(parents=True)
     store = Store.open(directory / "memory.db", directory / "backups")
     import_transcripts(store, files, import_options(), processes=processes())
@@ -299,7 +299,8 @@ def _records(value: Json) -> list[JsonRow]:
 
 
 def _measure_backups(store: Store, directory: Path) -> None:
-    """As many as are kept by default, next to the database with its index and vectors."""
+    """Measures as many backups as are kept by default, next to the database with its index and
+    vectors."""
     embed_all(store)
     with closing(sqlite3.connect(directory / "memory" / "memory.db")) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -316,7 +317,7 @@ def _measure_backups(store: Store, directory: Path) -> None:
 
 
 def text_bytes(files: Iterable[Path]) -> int:
-    """Of the user's and the agent's text."""
+    """Counts the bytes of the user's and the agent's text."""
     return sum(_text_bytes(line) for path in files for line in parse_lines(path))
 
 
@@ -334,7 +335,8 @@ def _text_bytes(line: Json) -> int:
 
 
 def _observations_in_order(connection: sqlite3.Connection) -> list[int]:
-    """By session and turn: their ids depend on which of the importing processes was faster."""
+    """Orders observations by session and turn: their ids depend on which of the importing processes
+    was faster."""
     rows = connection.execute(
         "SELECT o.id FROM observations o JOIN user_prompts t ON t.id = o.turn_id"
         " JOIN sdk_sessions s ON s.id = t.session_id"

@@ -115,7 +115,7 @@ def qwen() -> Story:
 
 
 def copilot(spelling: str = "camel") -> Story:
-    """Or "snake": what it sends to the hooks of Claude Code's settings."""
+    """Makes payloads; "snake" is what it sends to the hooks of Claude Code's settings."""
     session = "d804b4e4-0000-4000-8000-000000c07110"
     tick = iter(range(1, 60))
 

@@ -160,7 +160,7 @@ def qwen(home: Path) -> Path:
 
 
 def cursor(home: Path) -> Path:
-    """Without ids, times and results of tools."""
+    """Writes a transcript without ids, times and results of tools."""
     session = session_id("cursor")
 
     def message(role: str, *parts: Row) -> Row:
@@ -217,7 +217,7 @@ def opencode_session() -> Row:
 
 
 def opencode(home: Path) -> Path:
-    """Its database; the columns are those that are read."""
+    """Writes its database; the columns are those that are read."""
     home.mkdir(parents=True, exist_ok=True)
     path, session = home / "opencode.db", opencode_session()
     with closing(sqlite3.connect(path)) as database, database:

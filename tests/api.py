@@ -103,14 +103,16 @@ class Api(CommittedRows):
                           edited=f"{project_dir}/file{number}.py")  # fmt: skip
 
     def start_session(self, payload: Payload, project_dir: str = PROJECT_DIR) -> httpx.Response:
-        """As the hook does it: the record goes to the spool first, then to the worker."""
+        """Starts a session as the hook does: the record goes to the spool first, then to the
+        worker."""
         self.clock.ms += 1000
         head = record_header(self.clock.ms, project_dir)
         spooling.put(bytes(self.layout.root), head, as_bytes(payload))
         return self.send(SESSION_START, head + as_bytes(payload))
 
     def submit_prompt(self, payload: Payload, project_dir: str = PROJECT_DIR) -> httpx.Response:
-        """As the hook does it: the record goes to the spool first, then to the worker."""
+        """Submits a prompt as the hook does: the record goes to the spool first, then to the
+        worker."""
         self.clock.ms += 1000
         head = record_header(self.clock.ms, project_dir, "UserPromptSubmit")
         spooling.put(bytes(self.layout.root), head, as_bytes(payload))
@@ -126,7 +128,7 @@ def record_header(ms: int, project_dir: str = PROJECT_DIR, event: str = "Session
 
 @contextmanager
 def open_api(directory: Path, *, token: str | None = None, **environ: str) -> Iterator[Api]:
-    """As served on the Unix socket; with a token, as served on the TCP port."""
+    """Opens the API as served on the Unix socket; with a token, as served on the TCP port."""
     environ["CLAUDE_MEM_DATA_DIR"] = str(directory)
     settings = load_settings(environ)
     settings.layout.create()

@@ -22,7 +22,7 @@ _SERVE = "import chromadb_rust_bindings, sys; chromadb_rust_bindings.cli(['chrom
 
 @contextmanager
 def running_chroma(directory: Path) -> Iterator[str]:
-    """Its URL."""
+    """Runs Chroma and returns its URL."""
     if not (PACKAGES / "chromadb_rust_bindings").exists():
         pytest.skip("needs a Chroma server: python -m tests.chroma")
     port = free_port()

@@ -59,8 +59,8 @@ def run_command(
     *,
     starts_cold: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """As subprocess.run does it, with captured output and nothing on stdin. A worker that it starts
-    is a fork of the server, or with `starts_cold` an interpreter of its own."""
+    """Runs a command as subprocess.run does, with captured output and nothing on stdin. A worker
+    that it starts is a fork of the server, or with `starts_cold` an interpreter of its own."""
     command = [sys.executable, "-m", "claude_mem", *arguments]
     if _needs_own_interpreter(environ):
         return subprocess.run(
@@ -236,7 +236,7 @@ def _supervise(
 def _become_worker(
     files: list[int], directory: bytes, arguments: list[str], environ: dict[bytes, bytes]
 ) -> NoReturn:
-    """As `claude_mem.hook.worker_start` does it: the daemon is a child of init."""
+    """Becomes a worker as `claude_mem.hook.worker_start` does it: the daemon is a child of init."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     if os.fork():

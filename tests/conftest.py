@@ -78,13 +78,15 @@ class Home(CommittedRows):
         }
 
     def record_environment(self) -> None:
-        """As `claude-mem install` in the user's own shell: hooks may have a session's variables."""
+        """Records the environment as `claude-mem install` in the user's own shell: hooks may have a
+        session's variables."""
         if self.layout.root.is_dir():
             with suppress(OSError):
                 record_environment(self.layout, self.env())
 
     def write_launcher_for(self, data_dir: Path) -> None:
-        """As `claude-mem install` with that data directory, in place of this home's."""
+        """Writes a launcher as `claude-mem install` does with that data directory, in place of this
+        home's."""
         self.layout.launcher.write_text(launcher_text(Layout(data_dir)))
         self.layout.mcp_launcher.write_text(mcp_launcher_text(Layout(data_dir)))
 
@@ -115,7 +117,7 @@ class Home(CommittedRows):
         return run_command(arguments, environ, seconds=60, starts_cold=self.starts_cold)
 
     def start_worker(self) -> None:
-        """As a hook does: the command takes many times as long."""
+        """Starts a worker as a hook does: the command takes many times as long."""
         put_empty_database(self.layout.database)
         command = [*self._launcher(), "claude", "Wake"]
 
@@ -156,7 +158,7 @@ class Home(CommittedRows):
             wait_until(lambda: not is_held(self.layout), "the worker's death")
 
     def end_worker(self) -> None:
-        """Also a worker that is still starting."""
+        """Ends a worker, also one that is still starting."""
         while is_held(self.layout):
             if (pid := self.worker_pid()) is not None:
                 with suppress(ProcessLookupError):

@@ -92,7 +92,7 @@ def contents_of(database: Path) -> Contents:
 
 
 def memory_in(database: Path) -> Contents:
-    """Without what depends on the source of a session."""
+    """Returns the memory without what depends on the source of a session."""
     return _read(database, _MEMORY)
 
 

@@ -11,7 +11,7 @@ from claude_mem.store import Store
 
 
 def put_empty_database(path: Path) -> None:
-    """Unless there is one already."""
+    """Puts an empty database there, unless there is one already."""
     if not path.exists():
         path.touch(0o600)
         path.write_bytes(_empty_database())

@@ -70,7 +70,7 @@ class LegacyDatabase:
             connection.executescript(schema)
 
     def add(self, table: str, **values: Any) -> None:
-        """As far as this generation has the columns."""
+        """Adds a row as far as this generation has the columns."""
         with closing(sqlite3.connect(self.path)) as connection:
             has = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
             renamed = {

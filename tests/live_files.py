@@ -16,7 +16,8 @@ def paths_below(directory: Path, pattern: str = "*") -> Iterator[Path]:
 
 
 def plain_bytes(path: Path) -> bytes:
-    """Of a compressed file: followed by what it contains, if it can be read."""
+    """Returns the bytes of a file; those of a compressed one are followed by what it contains, if
+    it can be read."""
     data = path.read_bytes()
     if data.startswith(b"\x1f\x8b"):
         with suppress(zlib.error):

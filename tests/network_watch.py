@@ -219,7 +219,7 @@ def _filter(arch: int, calls: dict[int, str]) -> bytes:
 
 
 def _addresses(pid: int, call: str, arguments: list[int]) -> Iterator[bytes]:
-    """Those that a call names, from the memory of who made it."""
+    """Reads the addresses that a call names, from the memory of who made it."""
     if call in ("connect", "bind"):
         yield _read(pid, arguments[1], arguments[2])
     elif call == "sendto":

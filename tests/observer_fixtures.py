@@ -13,12 +13,12 @@ from tests.story import Story
 
 @pytest.fixture(params=skip_without_client(KINDS))
 def observed(request: pytest.FixtureRequest, story: Story, api: FakeApi) -> Iterator[Observed]:
-    """By each provider."""
+    """A turn observed by each provider."""
     yield Observed(story, api, str(request.param))
     wait_until(lambda: children() == [], "the end of the clients")
 
 
 @pytest.fixture
 def simple(story: Story, api: FakeApi) -> Observed:
-    """By one provider, where it does not matter which."""
+    """A turn observed by one provider, where it does not matter which."""
     return Observed(story, api, "anthropic")

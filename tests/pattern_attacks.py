@@ -73,7 +73,8 @@ def modules() -> Iterator[ModuleType]:
 
 
 def uses() -> list[Use]:
-    """Of the patterns that modules hold, and those that are written where they are used."""
+    """Lists the uses of the patterns that modules hold, and of those that are written where they
+    are used."""
     collected: dict[tuple[Any, int], Use] = {}
     for module in modules():
         source = Path(str(module.__file__)).read_text("utf-8")

@@ -152,7 +152,7 @@ class Postgres:
 
 @contextmanager
 def running_postgres(buffers: str = BUFFERS) -> Iterator[Postgres]:
-    """Its directory is short: the path of a socket must be below 108 bytes."""
+    """Runs PostgreSQL; its directory is short: the path of a socket must be below 108 bytes."""
     programs()
     root = Path(tempfile.mkdtemp(prefix="claude-mem-pg-"))
     postgres = Postgres(root, buffers)

@@ -24,7 +24,7 @@ INTRODUCTION = "Perhaps related, from earlier sessions here"
 
 
 def past_session(home: Home, project: Path, name: str, request: str, answer: str) -> None:
-    """Of Claude Code."""
+    """Writes a past session of Claude Code."""
     about = {"session_id": name, "prompt_id": f"{name}-1", "cwd": str(project)}
     for payload in (
         payloads.prompt(request, **about),

@@ -16,7 +16,7 @@ def client(home: Home, api: FakeApi) -> Client:
 
 @pytest.fixture
 def attached(client: Client) -> Client:
-    """With the plugin installed by the command that the README names."""
+    """The client with the plugin installed by the command that the README names."""
     done = client.claude_mem("install", "--yes")
     assert done.returncode == 0, done.stderr + done.stdout
     return client

@@ -81,7 +81,7 @@ def ids(story: Story, query: str, filters: Filters | None = None) -> list[str]:
 
 
 def ids_of_turns(story: Story, query: str, filters: Filters | None = None) -> list[set[str]]:
-    """For each result the ids of all memories of its turn."""
+    """Returns for each result the ids of all memories of its turn."""
     rows = look(story, query, filters).rows
     return [{str(memory_id) for memory_id in (row.id, *row.also)} for row in rows]
 

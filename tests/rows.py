@@ -8,7 +8,7 @@ from claude_mem.config import Layout
 
 
 class CommittedRows:
-    """For whatever has a data directory."""
+    """Reads committed rows, for whatever has a data directory."""
 
     @property
     def layout(self) -> Layout:

@@ -68,7 +68,7 @@ class Maker:
         return self.chance.choice(WORDS)
 
     def password(self) -> str:
-        """As people and generators make them."""
+        """Makes a password as people and generators do."""
         ways: tuple[Callable[[], str], ...] = (
             lambda: self.word() + self.some(DIGITS, 3),
             lambda: self.word().title() + self.some(DIGITS, 2) + self.pick("!", "#", "?"),

@@ -39,7 +39,7 @@ class SeedWorker(Home):
         return self.http.get(path, params=params)
 
     def post(self, path: str, body: Any = None) -> dict[str, Any]:
-        """As the seeds' editors send it: a JSON text without a content type."""
+        """Posts as the seeds' editors do: a JSON text without a content type."""
         response = self.http.post(path, content=json.dumps(body).encode() if body else b"")
         assert response.status_code == 200, response.text
         answer: dict[str, Any] = response.json()
@@ -62,7 +62,7 @@ class SeedWorker(Home):
         return answer
 
     def session(self, content_session_id: str) -> dict[str, Any]:
-        """Its row, once it is there."""
+        """Returns the row of a session, once it is there."""
         query = "SELECT * FROM sdk_sessions WHERE content_session_id = ?"
         rows = wait_until(lambda: self.rows(query, content_session_id), "the session")
         return dict(rows[0])

@@ -120,7 +120,7 @@ class TeamServer:
             self._process = None
 
     def command(self, *arguments: str, seconds: float = 60) -> str:
-        """Of the operator, on the server's machine."""
+        """Runs a command of the operator, on the server's machine."""
         result = subprocess.run(
             [sys.executable, "-m", "claude_mem", "team", *arguments],
             env=self.environment, capture_output=True, text=True, stdin=subprocess.DEVNULL,
@@ -137,7 +137,7 @@ class TeamServer:
         return str(self.sql("SELECT content FROM claude_mem.turns"))
 
     def invite(self, name: str, *scopes: str) -> str:
-        """By SQL, as many tests need someone: the command has a test of its own."""
+        """Invites by SQL, as many tests need someone: the command has a test of its own."""
         code = secrets.token_urlsafe(16)
         listed = ",".join(scopes or ("read", "write", "admin"))
         self.sql(

@@ -18,7 +18,7 @@ def project_id(connection: sqlite3.Connection, key: str) -> int:
 
 
 def add_turns(database: Path, key: str, session: str, count: int, topic: str) -> list[str]:
-    """In one session and one transaction; returns their uids."""
+    """Adds turns in one session and one transaction; returns their uids."""
     with closing(sqlite3.connect(database, timeout=30)) as connection, connection:
         project = project_id(connection, key)
         row = connection.execute(

@@ -18,7 +18,7 @@ from tests.test_hook_modules import CAPTURING, loaded
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """With a worker and a memory of Claude Code."""
+    """A home with a worker and a memory of Claude Code."""
     with temporary_home(tmp_path_factory.mktemp("agents")) as home:
         for payload in (session_start(), prompt(), stop("The lamp needed a new fuse.")):
             home.hook(payload)

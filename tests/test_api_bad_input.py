@@ -39,7 +39,7 @@ def api(tmp_path: Path) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """For requests that are refused, whatever was asked before."""
+    """An API for requests that are refused, whatever was asked before."""
     with open_api(tmp_path_factory.mktemp("refusing") / "data") as opened:
         yield opened
 

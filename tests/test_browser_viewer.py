@@ -47,7 +47,7 @@ def opened(home: Home) -> Iterator[Browsing]:
 
 @pytest.fixture
 def browsing(opened: Browsing) -> Iterator[Browsing]:
-    """At the feed; afterwards nothing was asked of another server, and nothing failed."""
+    """A browser at the feed; afterwards nothing was asked of another server, and nothing failed."""
     opened.requests.clear()
     opened.problems.clear()
     opened.go("/")

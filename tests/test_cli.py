@@ -35,7 +35,7 @@ def remembering(home: Home) -> Home:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """For commands that are refused, whatever else was remembered there."""
+    """A home for commands that are refused, whatever else was remembered there."""
     with temporary_home(tmp_path_factory.mktemp("shared")) as home:
         yield remember_a_session(home)
 

@@ -83,7 +83,7 @@ def distilled(home: Home) -> bool:
 
 
 def record(home: Home, text: str) -> None:
-    """By hooks, which start a worker; waits until it has recorded it."""
+    """Records by hooks, which start a worker; waits until it has recorded the event."""
     turn = {"session_id": "late", "prompt_id": text}
     home.hook(prompt(text, **turn))
     home.hook(stop("Done.", **turn))
@@ -91,7 +91,7 @@ def record(home: Home, text: str) -> None:
 
 
 def shown(home: Home) -> str:
-    """At the start of a session."""
+    """Returns what is shown at the start of a session."""
     answer = json.loads(home.hook(session_start(session_id="s")).stdout)
     return str(answer.get("systemMessage", ""))
 

@@ -204,7 +204,7 @@ def test_more_writes_than_a_group_holds_are_all_done_in_order(writer: Writer, pa
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
-    """As SQLite does by itself when the disk fails in the middle of a transaction."""
+    """Rolls back as SQLite does by itself when the disk fails in the middle of a transaction."""
     connection.execute("INSERT INTO words VALUES ('begun')")
     connection.execute("ROLLBACK")
     raise sqlite3.OperationalError("disk I/O error")

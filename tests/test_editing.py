@@ -54,7 +54,7 @@ def titles(story: Story) -> list[str]:
 
 
 def distil_with_newer_observer(story: Story) -> int:
-    """As after an upgrade of the local observer."""
+    """Distils as after an upgrade of the local observer."""
     story.store.write(lambda c: c.execute("UPDATE user_prompts SET observer_version = 0")).result()
     transcript_additions = TranscriptAdditions(story.store, story.reader)
     idle_distilling = IdleDistilling(

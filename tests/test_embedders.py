@@ -22,7 +22,7 @@ WORDS = sorted({word for text in TEXTS for word in text.split()})
 
 
 def load(directory: Path, settings: EmbedderSettings) -> embedder.Embedder:
-    """With the user's consent to its address."""
+    """Loads an embedder with the user's consent to its address."""
     layout = Layout(directory)
     record_consent(layout, embedder.CONSENT, settings.url)
     return embedder.load(settings, layout)
@@ -48,7 +48,7 @@ def onnx(directory: Path, _: pytest.MonkeyPatch) -> Iterator[EmbedderSettings]:
 
 @contextmanager
 def fastembed(directory: Path, patch: pytest.MonkeyPatch) -> Iterator[EmbedderSettings]:
-    """Its own models would be downloaded: a stand-in has the name of the library."""
+    """A stand-in with the name of the library, whose own models would be downloaded."""
 
     class TextEmbedding:
         def __init__(self, name: str) -> None:

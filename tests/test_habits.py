@@ -10,7 +10,7 @@ from tests.test_handover import section
 
 
 def lines(*texts: str) -> list[str]:
-    """Of prompts of one session each."""
+    """Returns the lines of prompts of one session each."""
     prompts = [ShortPrompt(number, text) for number, text in enumerate(texts)]
     return [line.text for line in habits(prompts)]
 

@@ -36,7 +36,7 @@ def tell(story: Story, prompt_id: str, session_id: str = "one") -> None:
 
 
 def age(story: Story, condition: str = "1") -> None:
-    """As if an older version had distilled the turns."""
+    """Ages the turns as if an older version had distilled them."""
     statements = (
         f"UPDATE user_prompts SET observer_version = 0 WHERE {condition}",
         f"UPDATE observations SET title = '{OLD}'",

@@ -485,7 +485,7 @@ def many_sessions(home: Home, count: int, start: int = OLD) -> list[Path]:
 
 
 def import_most_later(home: Home, count: int, start: int = OLD) -> list[Path]:
-    """As if they were too many for the command to distil them."""
+    """Imports as if the turns were too many for the command to distil them."""
     files = many_sessions(home, count, start)
     with home.without_worker():
         target = LaterTarget(home.layout.root)

@@ -96,7 +96,7 @@ class Live:
             import_transcripts(self.store, [self.file], import_options(), again=True)
 
     def import_record(self) -> None:
-        """As the command does it: most turns get their memories later."""
+        """Imports the record as the command does: most turns get their memories later."""
         if self.file.exists():
             options = import_options(reads="record")
             import_transcripts(self.store, [self.file], options, again=True)

@@ -61,7 +61,7 @@ async def call_error(client: Client, tool: str, **arguments: Any) -> str:
 
 @pytest.fixture
 def harbour(home: Home) -> Home:
-    """With the memory of two sessions in two projects."""
+    """A home with the memory of two sessions in two projects."""
     for payload in (payloads.prompt(), payloads.edit(), payloads.stop()):
         home.hook(payload)
     other = {"session_id": "of-the-bakery", "cwd": "/home/dev/bakery"}

@@ -81,7 +81,7 @@ OPTIONS = ImportOptions(own_root="/nowhere", home="", keep_raw_since=0)
 
 @pytest.fixture
 def lantern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agent]:
-    """As if the module were in the folder of the agents."""
+    """An agent whose module counts as one of the folder of the agents."""
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "lantern.py").write_text(MODULE)
     monkeypatch.setattr(agents, "__path__", [*agents.__path__, str(tmp_path / "agents")])

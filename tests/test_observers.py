@@ -50,7 +50,7 @@ class Observing:
         return memory
 
     def distil_turns(self, *turns: Sequence[Payload]) -> list[tuple[Turn, Distillate]]:
-        """Of a session; a model gets them in one conversation."""
+        """Distils the turns of a session; a model gets them in one conversation."""
         prompt_ids = [self._record(payloads) for payloads in turns]
         if self._model is None:
             self.story.distil()

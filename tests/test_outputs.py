@@ -49,7 +49,8 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 
 def tags_in(text: str) -> list[str]:
-    """As somebody sees them who normalises the text and drops what cannot be seen."""
+    """Returns the tags as somebody sees them who normalises the text and drops what cannot be
+    seen."""
     once = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE)
     return _TAG.findall(text) + _TAG.findall(unicodedata.normalize("NFKC", once))
 

@@ -21,7 +21,7 @@ HOME = Path("/home/dev/.claude-mem")
 
 @pytest.fixture
 def cached(tmp_path: Path, home: Home) -> Installation:
-    """As `uvx` leaves it; the machine has no uv, pipx or agent."""
+    """A copy as `uvx` leaves it; the machine has no uv, pipx or agent."""
     cache = tmp_path / "cache"
     (cache / "archive-v0").mkdir(parents=True)
     (cache / "CACHEDIR.TAG").write_text(TAG)

@@ -99,7 +99,7 @@ def test_in_the_results_of_tools_it_is_marked(api: Api, poisoned: Poisoned) -> N
 
 
 def ids_of(api: Api, poisoned: Poisoned) -> list[str]:
-    """Of all memories of its project."""
+    """Returns the ids of all memories of its project."""
     rows = {
         prefix: api.get_json(f"/api/{kind}", project=directory_of(poisoned), limit=20)["items"]
         for kind, prefix in (("observations", ""), ("summaries", "S"), ("prompts", "P"))

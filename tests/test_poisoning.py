@@ -166,7 +166,7 @@ ORDER, CANARY = ORDERS[0]
 
 
 def origins_of(api: Api, directory: str, session: str) -> set[str]:
-    """Of the memories of a session with the words."""
+    """Returns the origins of the memories of a session with the words."""
     rows = [
         row
         for kind in ("observations", "summaries")

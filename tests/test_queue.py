@@ -129,7 +129,7 @@ def run(work: Coroutine[Any, Any, int]) -> int:
 
 
 def work_off(story: Story, drafter: Drafter) -> None:
-    """As time passes, until nothing is due any more."""
+    """Works off the queue as time passes, until nothing is due any more."""
     jobs = runner(story, drafter)
     while (due := story.store.next_due()) is not None:
         story.now = max(story.now, due)

@@ -69,7 +69,7 @@ def test_a_prompt_reaches_the_model_with_a_hint(attached: Client) -> None:
     )
 
     def is_told() -> bool:
-        """Until the model is loaded, no hint comes in time."""
+        """Whether a hint comes; none does in time until the model is loaded."""
         api.forget()
         attached.ask(question)
         return "valve-7" in api.sent()

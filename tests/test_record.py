@@ -144,7 +144,7 @@ def imported(home: Home) -> Home:
 
 
 def without_records(home: Home) -> None:
-    """As the version before left it."""
+    """Deletes the records: the version before kept none."""
     with closing(sqlite3.connect(home.layout.database)) as connection, connection:
         connection.execute("DELETE FROM turn_records")
         connection.execute("DELETE FROM transcripts")

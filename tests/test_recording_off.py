@@ -190,7 +190,7 @@ def test_events_that_do_not_fit_on_the_disk_are_counted_and_reported(home: Home)
 
 @pytest.fixture
 def full_home(tmp_path: Path) -> Iterator[Home]:
-    """On a file system of its own without any free space."""
+    """A home on a file system of its own without any free space."""
     home = Home(tmp_path / "small")
     home.path.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(home.path)]

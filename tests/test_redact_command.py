@@ -53,7 +53,7 @@ def turn(home: Home, session: str, text: str) -> None:
 
 @pytest.fixture
 def leaky(home: Home, api: FakeApi) -> Home:
-    """With secrets in every kind of file that may hold them."""
+    """A home with secrets in every kind of file that may hold them."""
     use(home, api, "anthropic")
     home.environment["CLAUDE_MEM_EMBEDDER"] = "none"
     home.environment["CLAUDE_MEM_REDACT_ALLOW"] = f"{TOKEN},{PASSWORD}"

@@ -41,7 +41,7 @@ def die_once(home: Home, tmp_path: Path, point: str, action: str = "") -> None:
 
 
 def spool_events(home: Home) -> None:
-    """Without a worker: the first of three is the bad one."""
+    """Spools events without a worker: the first of three is the bad one."""
     events = (tool(tool_response={"stdout": f"export GITHUB_TOKEN={TOKEN}"}), prompt(), stop())
     for number, payload in enumerate(events):
         head = hook_spool.header(b"claude", payload["hook_event_name"].encode(), number + 1, b"/x")

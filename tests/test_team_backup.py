@@ -14,7 +14,7 @@ TITLE = "The harbour light blinks twice"
 
 
 def create_owned_database(postgres: Postgres) -> None:
-    """By an owner without other rights, as a provider of databases gives one."""
+    """Creates a database by an owner without other rights, as a provider of databases gives one."""
     postgres.sql("postgres", f"CREATE ROLE {OWNER} LOGIN CREATEROLE")
     postgres.sql("postgres", f"CREATE DATABASE team OWNER {OWNER}")
     postgres.sql("team", "CREATE EXTENSION IF NOT EXISTS vector")

@@ -41,7 +41,7 @@ def old(postgres: Postgres, tmp_path: Path) -> TeamServer:
 
 
 def dump(server: TeamServer) -> list[str]:
-    """Its schema without white space: that of the bodies of functions may differ."""
+    """Dumps the schema without white space: that of the bodies of functions may differ."""
     statements = server.postgres.dump_schema(server.database).split(";\n")
     return sorted("".join(line.split()) for line in statements if "restrict" not in line)
 

@@ -43,7 +43,7 @@ class Network:
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
     def cut(self) -> None:
-        """In the middle of whatever is being sent."""
+        """Cuts the connection in the middle of whatever is being sent."""
         listener, self._listener = self._listener, None
         for end in [*self._open, *([listener] if listener else [])]:
             with suppress(OSError):
@@ -132,7 +132,7 @@ class Scene:
         return int(self.server.sql("SELECT count(*) FROM claude_mem.turns")[0][0])
 
     def wait_for_more(self, turns: int, seconds: float) -> None:
-        """Or so long: all clients may be waiting, or done."""
+        """Waits for more, but only so long: all clients may be waiting, or done."""
         goal = self.stored() + turns
         with suppress(AssertionError):
             wait_until(lambda: self.stored() >= goal, seconds=seconds)

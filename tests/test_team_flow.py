@@ -62,7 +62,7 @@ class Machine:
         self.home.wait_settled()
 
     def context(self, name: str) -> str:
-        """Of a new session."""
+        """Returns the context of a new session."""
         at = {"session_id": name, "cwd": str(self.clone)}
         hook = self.home.hook(payloads.session_start(**at), CLAUDE_PROJECT_DIR=str(self.clone))
         answer = json.loads(hook.stdout)
@@ -137,7 +137,7 @@ class Machine:
         return str(wait_until(answered, f"{text} from {tool}", PATIENT))
 
     def page(self, path: str) -> str:
-        """Of the viewer."""
+        """Returns a page of the viewer."""
         port = self.home.environment["CLAUDE_MEM_WORKER_PORT"]
         headers = {"authorization": f"Bearer {self.home.layout.token.read_text().strip()}"}
         response = httpx.get(f"http://127.0.0.1:{port}{path}", headers=headers, timeout=60)

@@ -28,7 +28,7 @@ class Scene:
     secret: int  # the id of a turn in B
 
     def sql_as(self, member: Member, *statements: str) -> list[list[str]]:
-        """As the server's role, in the name of a person."""
+        """Runs SQL as the server's role, in the name of a person."""
         person = self.server.sql(
             f"SELECT person_id FROM claude_mem.tokens WHERE hash = sha256('{member.token}')"
         )[0][0]

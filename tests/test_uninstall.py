@@ -77,7 +77,7 @@ def test_a_dry_run_names_what_uninstall_removes_and_changes_nothing(installed: H
 
 
 def remove_hooks(home: Home) -> str:
-    """By the script that does not need the package."""
+    """Removes the hooks by the script that does not need the package."""
     command = ["sh", str(home.layout.remover)]
     done = subprocess.run(command, env=home.env(), text=True, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -71,15 +71,17 @@ class Installation:
         self._copy().rename(self.package)
 
     def _copy(self) -> Path:
-        """With its bytecode: compiling the whole package takes a busy machine half a minute."""
+        """Copies the package with its bytecode: compiling all of it takes a busy machine half a
+        minute."""
         new = self.site / "new"
         unfinished = shutil.ignore_patterns("*.pyc.*")  # that another process is writing
         shutil.copytree(PACKAGE, new, ignore=unfinished)
         return new
 
     def _replace_by(self, new: Path) -> None:
-        """As pip does: the old files go, the new ones come. In between is the time to delete them:
-        the launcher tries again for two seconds, in which a busy machine does not copy them."""
+        """Replaces the package as pip does: the old files go, the new ones come. In between is the
+        time to delete them: the launcher tries again for two seconds, in which a busy machine does
+        not copy them."""
         while new.exists():
             shutil.rmtree(self.package, ignore_errors=True)
             with suppress(OSError):  # a hook may write its cache meanwhile

@@ -42,7 +42,7 @@ def fill(story: Story, index: SemanticIndex) -> None:
 
 
 def held(index: SemanticIndex, kind: str = "turn") -> dict[int, blocks.VectorBlocks]:
-    """By project, least recently used first."""
+    """Returns what is held by project, least recently used first."""
     projects = index.load().cache._projects
     return {project: vectors.blocks for (project, of), vectors in projects.items() if of == kind}
 

@@ -124,7 +124,7 @@ class PgVectors:
         self.member.push(self.projects[project], Tombstone(turn_item(name).uid, MOMENT))
 
     def nearest(self, project: str, question: str, count: int) -> list[tuple[str, float]]:
-        """In a process of its own: psycopg must not connect in this one."""
+        """Searches in a process of its own: psycopg must not connect in this one."""
         person = self.server.sql(
             f"SELECT person_id FROM claude_mem.tokens WHERE hash = sha256('{self.member.token}')"
         )[0][0]
@@ -225,7 +225,7 @@ def settings_with(directory: Path, **environ: str) -> Settings:
 
 
 def collection_url(url: str, directory: Path) -> str:
-    """Of the vectors of the database in this directory."""
+    """Returns the URL of the vectors of the database in this directory."""
     digest = hashlib.sha256(str(directory / "m.db").encode()).hexdigest()[:16]
     collections = httpx.get(f"{url}{COLLECTIONS}").json()
     (identity,) = (c["id"] for c in collections if c["name"] == f"claude-mem-{digest}")

@@ -32,7 +32,7 @@ def cookie(tcp: Api, host: str = HOST) -> dict[str, str]:
 
 
 def confirmation(tcp: Api) -> str:
-    """As the page gets it behind a link."""
+    """Returns the confirmation as the page gets it behind a link."""
     answer = tcp.request("GET", f"/open?key={tcp.worker.viewer_links.issue()}", headers=HTML)
     tcp.client.cookies.clear()
     match = re.search(r"url=/#confirm=([0-9a-f.]+)", answer.text)

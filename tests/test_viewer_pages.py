@@ -228,7 +228,7 @@ def test_facts_of_a_project_are_sorted_by_what_they_are(viewer: Viewer) -> None:
 
 
 def add_facts(viewer: Viewer, facts: list[ProposedFact]) -> None:
-    """As a turn that is distilled would."""
+    """Adds facts as a turn that is distilled would."""
     about = {"contentSessionId": "facts", "project_dir": PROJECT_DIR}
     viewer.api.post_json("/api/sessions/init", prompt="Facts", **about)
     viewer.api.post_json("/api/sessions/summarize", last_assistant_message="-", **about)

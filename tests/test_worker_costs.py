@@ -37,7 +37,8 @@ def counted_steps(api: Api) -> Iterator[list[int]]:
 
 
 def steps_of_a_start(directory: Path, sessions: int) -> int:
-    """Of a start and of the first cycle, when nothing waits, also not for its vector."""
+    """Counts the steps of a start and of the first cycle, when nothing waits, also not for its
+    vector."""
     with open_api(directory, CLAUDE_MEM_EMBEDDER="none") as api:
         api.add_sessions(sessions)
         api.worker.store.interrupt_stale(api.clock.ms).result()

@@ -23,7 +23,7 @@ from tests.payloads import prompt, session_start, stop, tool
 
 @pytest.fixture
 def home(home: Home) -> Home:
-    """Its workers start as they do on the machine of a user."""
+    """A home whose workers start as they do on the machine of a user."""
     home.starts_cold = True
     return home
 

@@ -8,7 +8,7 @@ import sys
 
 
 def hand_over(server: str, program: str, command: list[str], environ: dict[bytes, bytes]) -> None:
-    """In place of `posix.execve`, in the process that was to become the worker."""
+    """Hands over, in place of `posix.execve`, in the process that was to become the worker."""
     import _socket
     import posix
 

@@ -173,7 +173,8 @@ def all_titles(sessions: list[Path]) -> Iterator[tuple[str, str, str]]:
 
 
 def rarity_table(corpus: Corpus, projects: Sequence[str]) -> tuple[dict[str, float], float]:
-    """Of the commonest words that at least two projects use; of any other word."""
+    """Returns the rarity of the commonest words that at least two projects use; and of any other
+    word."""
     counts: dict[str, list[float]] = {}
     for project in projects:
         turns = corpus.words[project]
@@ -272,7 +273,7 @@ def title_rows(turn: LabelledTurn, titles: list[TitleCandidate], words: Weights)
 def shown_titles(
     titles: list[TitleCandidate], clarities: list[float], scores: Floats
 ) -> list[RankedTitle]:
-    """As the turn would show them."""
+    """Returns the titles as the turn would show them."""
     ranked = (
         RankedTitle(float(score), clarity, title)
         for title, clarity, score in zip(titles, clarities, scores, strict=True)
@@ -352,7 +353,7 @@ def step_threshold(scores: list[Floats], targets: list[Floats]) -> float:
 
 
 def report(scores: Floats, worth: Any, threshold: float, title_f1s: Floats) -> None:
-    """Of sessions that the models have not seen, though of projects that they have."""
+    """Reports on sessions that the models have not seen, though of projects that they have."""
     print(f"  noise {(scores[worth == 0] >= threshold).sum()} of {(worth == 0).sum()},"
           f" missed {(scores[worth >= 2] < threshold).sum()} of {(worth >= 2).sum()},"
           f" best title {title_f1s[worth >= 2].mean():.2f}")  # fmt: skip
@@ -362,7 +363,7 @@ def report(scores: Floats, worth: Any, threshold: float, title_f1s: Floats) -> N
 
 
 def write(path: Path, table: dict[str, Any]) -> None:
-    """With a tree, or a few words, in each line."""
+    """Writes a table with a tree, or a few words, in each line."""
     dump: Callable[[Any], str] = lambda value: json.dumps(value, ensure_ascii=False)  # noqa: E731
     parts: list[str] = []
     for name in ("sentence", "title", "turn", "step"):

@@ -55,7 +55,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """With all that its ranking needs, whatever the weights are."""
+    """A question with all that its ranking needs, whatever the weights are."""
 
     parsed: ParsedQuery
     candidates: Candidates
@@ -196,7 +196,7 @@ class Search:
         }
 
     def best(self, without: Fold | None = None) -> Weights:
-        """On all folds but one; of equals the first."""
+        """Returns the best weights on all folds but one; of equals the first."""
 
         def worth(weights: Weights) -> float:
             pairs = zip(self.folds, self.results[weights], strict=True)

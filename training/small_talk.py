@@ -251,7 +251,8 @@ CHOICES["day"] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Satur
 
 
 def small_talk() -> Iterator[TextPair]:
-    """In runs of one subject, so that a batch holds pairs that are hard to tell apart."""
+    """Gives small talk in runs of one subject, so that a batch holds pairs that are hard to tell
+    apart."""
     rng = random.Random(SEED)
     for _ in range(PAIRS // 16):
         statements, questions = rng.choice(TEMPLATES)

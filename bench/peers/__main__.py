@@ -110,7 +110,7 @@ def _search(
 def _own_measures(
     options: argparse.Namespace, temporary: Path
 ) -> dict[str, Callable[[], list[Sample]]]:
-    """Those that need no npm package."""
+    """Makes the measures that need no npm package."""
     rounds, stores = options.rounds, options.stores or temporary / "stores"
     sizes = _numbers(options.shipped_sizes)
     return {

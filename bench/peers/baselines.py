@@ -24,7 +24,7 @@ _WAYS = {
 
 
 def measure_commands(cache: Path, sizes: Sequence[int], rounds: int) -> list[Sample]:
-    """As shipped, with so many observations."""
+    """Measures the commands as shipped, with so many observations."""
     samples: list[Sample] = []
     for size in sizes:
         database = store_of(cache, "full", size)
@@ -60,7 +60,7 @@ def measure_spool(rounds: int) -> list[Sample]:
 
 
 def measure_hook_starts(rounds: int) -> list[Sample]:
-    """With memories and a context; the prompt is looked up in 10,000 turns."""
+    """Measures hooks with memories and a context; the prompt is looked up in 10,000 turns."""
     timings = hooks.timings_of(rounds)
     products = {hooks.BASELINE: ("", BARE)} | {name: (name, OURS) for name in hooks.TARGETS}
     return [
@@ -70,7 +70,7 @@ def measure_hook_starts(rounds: int) -> list[Sample]:
 
 
 def measure_bare_search(sizes: Sequence[int]) -> list[Sample]:
-    """With so many turns and their records."""
+    """Measures a search in so many turns and their records."""
     samples: list[Sample] = []
     for size in sizes:
         for (_, question, way), seconds in search.timings_with(size).items():

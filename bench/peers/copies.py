@@ -42,7 +42,7 @@ class Sizes(NamedTuple):
 
 
 def add_copies(database: Path, copies: int) -> None:
-    """So many more of every row there is."""
+    """Adds so many more of every row there is."""
     with closing(connect(database)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA foreign_keys = OFF")

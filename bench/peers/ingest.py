@@ -108,7 +108,7 @@ def _ping(product: Product, keep_alive: bool) -> float:
 
 
 def _wait_until_stable(product: Product) -> None:
-    """Until it says that all is done, and nothing has been added for a while."""
+    """Waits until it says that all is done, and nothing has been added for a while."""
     count, since = -1, time.monotonic()
     while time.monotonic() - since < STABLE_SECONDS:
         wait_for(product.is_settled, "the end of its work")

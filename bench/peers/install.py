@@ -40,7 +40,8 @@ class Installation:
         return f"{self.modules / '.bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
     def command(self, *arguments: str) -> list[str]:
-        """As its hooks.json runs it, without the shell that looks for the plugin."""
+        """Returns a command as its hooks.json runs it, without the shell that looks for the
+        plugin."""
         scripts = self.plugin / "scripts"
         node = shutil.which("node") or "node"
         runner, service = str(scripts / "bun-runner.js"), str(scripts / "worker-service.cjs")

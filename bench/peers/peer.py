@@ -63,7 +63,7 @@ class Peer:
         }
 
     def install(self) -> None:
-        """Its hooks look for the plugin where its installer puts it."""
+        """Installs the plugin where its installer puts it: its hooks look for it there."""
         marketplaces = self.path / ".claude" / "plugins" / "marketplaces"
         marketplaces.mkdir(parents=True)
         (marketplaces / "thedotmack").symlink_to(self.installation.plugin.parent)
@@ -83,7 +83,7 @@ class Peer:
         (self.data / "settings.json").write_text(json.dumps(settings))
 
     def start(self) -> None:
-        """After its worker was killed, its first attempts may start none."""
+        """Starts the worker; after it was killed, the first attempts may start none."""
         for _ in range(ATTEMPTS):
             self.run_command("start")
             with suppress(TimeoutError):

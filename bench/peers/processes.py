@@ -45,5 +45,5 @@ def _switches(task: Path) -> int:
 
 
 def private_memory(pids: Iterable[int]) -> float:
-    """In megabytes."""
+    """Returns the private memory in megabytes."""
     return sum(private_megabytes(Path("/proc", str(pid))) for pid in pids)

@@ -43,7 +43,7 @@ class Product(Protocol):
         """SIGKILL for its worker."""
 
     def pids(self) -> list[int]:
-        """Its worker and what that has started."""
+        """The processes of its worker and what that has started."""
 
     def hook(self, payload: Payload) -> Cost:
         """Runs the command that the agent runs for this event."""

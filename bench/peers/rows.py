@@ -112,7 +112,7 @@ def _add_turn(
 
 
 def index_all(store: Store, semantic_index: SemanticIndex | None) -> None:
-    """As the worker does in the background, merged as after its housekeeping."""
+    """Indexes all rows as the worker does in the background, merged as after its housekeeping."""
     indexing.rebuild(store)
     while semantic_index is not None and embed_some(semantic_index, store):
         pass

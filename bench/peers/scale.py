@@ -44,7 +44,7 @@ def measure(
     shipped_sizes: Sequence[int],
     rounds: int,
 ) -> list[Sample]:
-    """As shipped only at some sizes: its index takes long to make."""
+    """Measures the product as shipped only at some sizes: its index takes long to make."""
     samples: list[Sample] = []
     for size in sizes:
         samples += _at(installation, cache, size, size in shipped_sizes, rounds)
@@ -126,7 +126,7 @@ def _questions(database: Path, count: int) -> dict[str, list[str]]:
 
 
 def _requests(questions: dict[str, list[str]]) -> dict[str, list[str]]:
-    """By case, the paths of its rounds."""
+    """Returns by case the paths of its rounds."""
     requests = {ROUNDS_OF_CONTEXT: [context_path(PROJECT)]}
     for name, texts in questions.items():
         requests[f"{name}, all projects"] = [search_path(text) for text in texts]

@@ -20,7 +20,8 @@ VARIANTS = {"plain": PLAIN, "full": FULL}  # by name, the settings
 
 
 def make_stores(cache: Path, sizes: dict[str, list[int]]) -> None:
-    """By variant; each in a process of its own, since most of the time goes into one index."""
+    """Makes the stores by variant; each in a process of its own, since most of the time goes into
+    one index."""
     with ProcessPoolExecutor(len(sizes), get_context("spawn")) as processes:
         for done in [
             processes.submit(_make_all, cache, v, numbers) for v, numbers in sizes.items()

@@ -76,7 +76,7 @@ Medians (means for `claude -p`) of alternating runs on one shared machine with {
 
 
 def largest_size(results: Results) -> str:
-    """With which both were measured."""
+    """Returns the largest size with which both were measured."""
     samples = [sample for sample in results.samples("search") if sample.product == PEER]
     sizes = [case.rpartition(", ")[2] for case in Medians(samples).cases]
     return max(sizes, key=lambda text: int(text.replace(",", "")), default="")

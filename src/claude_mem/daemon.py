@@ -125,7 +125,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve_and_recover(settings: Settings, environ: Mapping[str, str], lock: WorkerLock) -> bool:
-    """Whatever meets damage in the database: nothing reads it again before it is repaired."""
+    """Serves; where anything meets damage in the database, repairs it before it is read again."""
     damage: list[str] = []
     while True:
         try:
@@ -141,7 +141,7 @@ def _serve_and_recover(settings: Settings, environ: Mapping[str, str], lock: Wor
 
 
 def _is_damage(error: Exception, layout: Layout) -> bool:
-    """Also a statement that the schema contradicts where a table is missing."""
+    """Whether the error shows damage, as a statement does that fails because a table is missing."""
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
         return check_integrity(layout.database) is not None
     return is_damage(error)
@@ -160,7 +160,8 @@ def _leave_session(arguments: list[str]) -> tuple[str, ...]:
 
 
 def _report_ignored(settings: Settings, names: tuple[str, ...]) -> None:
-    """To the user, where it makes a difference: a project may have set them, or the user."""
+    """Tells the user what was ignored, where it makes a difference: a project may have set it, or
+    the user."""
     if not names:
         return
     advice = "if they are yours, run claude-mem worker restart in your own shell"
@@ -248,7 +249,7 @@ async def _serve(
 
 
 def _refresh_agents(layout: Layout, environ: Mapping[str, str]) -> None:
-    """After an upgrade: the entries that install made in the settings of agents."""
+    """Updates the entries that install made in the settings of agents, after an upgrade."""
     if runs_newer(layout):
         return
     try:
@@ -259,7 +260,7 @@ def _refresh_agents(layout: Layout, environ: Mapping[str, str]) -> None:
 
 
 def _open_team(worker: Worker) -> JoinedTeam | None:
-    """Imported only if this machine has joined a team."""
+    """Opens the team, whose package is imported only if this machine has joined one."""
     if not worker.settings.layout.team.exists():
         return None
     from claude_mem.team.client.team_client import open_team
@@ -284,8 +285,8 @@ def _stop_signals() -> asyncio.Event:
 
 
 class _Server(uvicorn.Server):
-    """Without signal handlers: the daemon has its own, and it runs two of these servers. And
-    without its ten ticks a second, which would keep an idle machine from sleeping."""
+    """A server without signal handlers, since the daemon has its own and runs two servers, and
+    without ten ticks a second, which would keep an idle machine from sleeping."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -107,7 +107,8 @@ def is_cache(directory: Path) -> bool:
 
 
 def _cache_of(place: Path) -> Path | None:
-    """Not the place itself: `uv venv` writes the tag into every environment."""
+    """Finds the cache that holds the place, and not the place itself: `uv venv` writes the tag into
+    every environment."""
     is_pipx = (place / _PIPX_VENV).exists()
     for directory in place.parents:
         if _is_tagged(directory) or (is_pipx and directory.name in _OLD_PIPX_CACHES):
@@ -136,8 +137,6 @@ def _temporary_of(place: Path, data_dir: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """uv or pipx."""
-
     program: str
     arguments: tuple[str, ...]
     bin_arguments: tuple[str, ...]  # prints the directory of the installed commands
@@ -188,6 +187,7 @@ def lasting_command(environ: Mapping[str, str]) -> str:
 
 
 def environment_without(place: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """Without what `uvx` and `pipx run` put on the PATH for this process alone."""
+    """Returns the environment without what `uvx` and `pipx run` put on the PATH for this
+    process."""
     entries = [e for e in environ.get("PATH", "").split(":") if not Path(e).is_relative_to(place)]
     return {**environ, "PATH": ":".join(entries)}

@@ -32,7 +32,7 @@ def parse_object(data: bytes) -> dict[str, Json]:
 
 
 def replace_surrogates(value: Json) -> Json:
-    """JSON can escape a lone surrogate, which neither UTF-8 nor the database can hold."""
+    """Replaces lone surrogates of JSON, which neither UTF-8 nor the database can hold."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):

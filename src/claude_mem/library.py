@@ -155,7 +155,7 @@ class Memory:
         ]  # fmt: skip
 
     def _search_text(self, query: str, limit: int = 10) -> str:
-        """As the search of an agent's tools: escaped, with marks of what came from outside."""
+        """Searches as an agent's tools do: escaped, with marks of what came from outside."""
         if not self._is_known():
             return "No memories match."
         params = {"query": query, "limit": limit, "project": self._key, "format": "text"}
@@ -280,6 +280,6 @@ async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 
 
 def without_private(body: dict[str, Any], strip: Callable[[bytes], bytes]) -> dict[str, Any]:
-    """As a hook does: private text does not leave this process."""
+    """Removes private text as a hook does: it does not leave this process."""
     cleaned: dict[str, Any] = json.loads(strip(json.dumps(body).encode()))
     return cleaned

@@ -241,7 +241,7 @@ def names_of(operation: str) -> tuple[str, ...]:
 
 
 def properties_of(operation: str) -> Schema:
-    """Of the JSON schema of its tool."""
+    """Returns the properties of the JSON schema of the operation's tool."""
     listed = (parameter for parameter in OPERATIONS[operation] if parameter.is_listed)
     return {parameter.name: parameter.for_tool() for parameter in listed}
 

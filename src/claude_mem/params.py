@@ -180,7 +180,7 @@ def facts_query(store: StoreReader, params: Params) -> FactsQuery:
 
 
 def fact_id(value: Json) -> MemoryId:
-    """5 or F5."""
+    """Reads the id of a fact, 5 or F5."""
     number = text({"id": value}, "id") or ""
     memory_id = parse_any_id(number if number[:1] in ("F", "f") else f"F{number}")
     if memory_id is None:
@@ -297,7 +297,7 @@ def _texts(params: Params, name: str) -> tuple[str, ...]:
 
 
 def any_memory_id(value: Json, name: str = "id") -> MemoryId:
-    """Also of a fact."""
+    """Reads the id of a memory or of a fact."""
     is_id = isinstance(value, int | str) and not isinstance(value, bool)
     memory_id = parse_any_id(str(value)) if is_id else None
     if memory_id is None or memory_id.kind == "team":
@@ -356,7 +356,7 @@ def _timestamp(params: Params, name: str, now: datetime, *, ends_day: bool = Fal
 
 
 def parse_timestamp(value: str, now: datetime, *, ends_day: bool = False) -> int:
-    """Of a day, a moment in ISO 8601, or Unix milliseconds. `ends_day`: a day is included.
+    """Reads a day, a moment in ISO 8601, or Unix milliseconds. `ends_day`: a day is included.
 
     Raises ValueError.
     """

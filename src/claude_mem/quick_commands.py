@@ -84,7 +84,7 @@ def parse(arguments: list[str]) -> dict[str, str] | None:
 
 
 def _is_option(argument: str, command: str) -> bool:
-    """In a search, `-word` is a word that must not match."""
+    """Whether the argument is an option; in a search, `-word` is a word that must not match."""
     if command == "search":
         return argument == "-h" or argument.startswith("--")
     return argument.startswith("-")

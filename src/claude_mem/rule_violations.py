@@ -67,7 +67,7 @@ def _comes_too_early(parts: list[str], earlier: Sequence[str], rule: str) -> boo
 
 
 def _clause(text: str) -> str:
-    """Up to the end of the sentence; of a quoted command, that alone."""
+    """Returns the text up to the end of the sentence; of a quoted command, that alone."""
     quoted = _QUOTED.search(text)
     return (
         quoted[1] if quoted else re.split(r"[.;:,!?]\s|[.;:,!?]$|\bunless\b|\bwithout\b", text)[0]

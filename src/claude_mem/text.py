@@ -22,7 +22,7 @@ NO_MEMORIES = "No memories yet. Recording starts with the first session after cl
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most `limit` characters; a longer text ends at a word, with an ellipsis."""
+    """Shortens a text to `limit` characters; a longer text ends at a word, with an ellipsis."""
     text = text.strip()
     if len(text) <= limit:
         return text
@@ -32,7 +32,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def shorten_middle(text: str, limit: int, head_share: float = 0.75) -> str:
-    """At most `limit` characters: head and tail, with a note of how much is missing between."""
+    """Shortens a text to `limit` characters: head and tail, with a note of what is missing."""
     if len(text) <= limit:
         return text
     note = f"\n[… {len(text) - limit} characters cut …]\n"
@@ -56,7 +56,7 @@ def without_controls(text: str) -> str:
 
 
 def _one_joiner(run: re.Match[str]) -> str:
-    """Between letters of the scripts that need it, and in emoji."""
+    """Keeps one joiner between letters of the scripts that need it, and in emoji."""
     start, end = run.span()
     before, after = run.string[max(0, start - 1) : start], run.string[end : end + 1]
     is_needed = before and after and not before.isascii() and not after.isascii()
@@ -68,7 +68,7 @@ def pluralize(count: object, noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """Of the last word."""
+    """Returns the plural of the last word."""
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
         return f"{noun[:-1]}ies"
     return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
@@ -81,7 +81,7 @@ def spellings(choices: Iterable[Name]) -> dict[str, Name]:
 
 
 def format_counts(counts: Mapping[str, object]) -> str:
-    """{"pending": 2, "dead": 0} as "2 pending"."""
+    """Writes {"pending": 2, "dead": 0} as "2 pending"."""
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "empty"
 
 

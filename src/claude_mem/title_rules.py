@@ -243,7 +243,7 @@ def names_in(title: str) -> tuple[str, ...]:
 
 
 def specific_words(title: str) -> list[str]:
-    """Its words that not every work has."""
+    """Returns the words that not every work has."""
     return [word for word in lower_words(title) if len(word) > 2 and word not in _GENERIC]
 
 
@@ -264,7 +264,7 @@ def width(text: str) -> int:
 
 
 def count_words(text: str) -> int:
-    """In a script without spaces, about two characters make a word."""
+    """Counts words; in a script without spaces, about two characters make a word."""
     if text.isascii():
         return len(text.split())
     return len(text.split()) + (width(text) - len(text)) // 4

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 
 def url_problem(url: str) -> str:
-    """Why requests to this URL are refused; empty if they are allowed."""
+    """Tells why requests to this URL are refused; empty if they are allowed."""
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -94,7 +94,7 @@ def runs_of(text: str) -> Iterator[Run]:
 
 
 def four_word_sequences(text: str) -> Iterator[Run]:
-    """Also those that are too short to be runs, in half the time."""
+    """Gives the sequences, also those that are too short to be runs, in half the time."""
     return _sequences(words_of(text))
 
 
@@ -114,7 +114,7 @@ class RunFinder:
         self._results: dict[str, Set[Run]] = {}  # paths and commands come again and again
 
     def find_in(self, texts: Iterable[str]) -> Set[Run]:
-        """In any of them; one search of all is faster than a search of each."""
+        """Finds runs in any of the texts; one search of all is faster than a search of each."""
         return self.find(_BETWEEN_TEXTS.join(texts))
 
     def find(self, text: str) -> Set[Run]:
@@ -132,14 +132,14 @@ def hash_run(run: Run) -> str:
 
 
 def checksums_of(texts: Iterable[str]) -> bytes:
-    """Of all runs of the texts, as one: 32 bits each."""
+    """Returns the checksums of all runs of the texts, as one: 32 bits each."""
     return array(
         "I", {crc32(" ".join(run).encode("utf-8", "replace")) for run in runs_of("\n".join(texts))}
     ).tobytes()
 
 
 class Checksums:
-    """Of runs whose texts are not kept."""
+    """Checksums of runs whose texts are not kept."""
 
     def __init__(self, packed: Iterable[bytes]) -> None:
         self._checksums: set[int] = set()
@@ -171,7 +171,7 @@ def has_run_of(text: str, hashes: str) -> bool:
 
 
 def hashes_of(runs: Iterable[Run], limit: int) -> tuple[str, ...]:
-    """At most `limit`, each once, in order."""
+    """Returns at most `limit` hashes, each once, in order."""
     hashes: dict[str, None] = {}
     for run in runs:
         if len(hashes) == limit:

@@ -29,12 +29,12 @@ def find_agent(name: str) -> Agent | None:
 
 @cache
 def all_agents() -> tuple[Agent, ...]:
-    """Claude Code is the first."""
+    """Returns all agents; Claude Code is the first."""
     return tuple(agent for name in sorted(_modules()) if (agent := find_agent(name)) is not None)
 
 
 def installable_agents() -> tuple[Agent, ...]:
-    """Those that `install --agent` attaches; Claude Code has ways of its own."""
+    """Returns the agents that `install --agent` attaches; Claude Code has ways of its own."""
     return tuple(a for a in all_agents() if a.hooks_of is not None and a.name != CLAUDE)
 
 

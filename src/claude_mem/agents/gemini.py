@@ -82,7 +82,7 @@ def _is_transcript(line: Fields) -> bool:
 
 
 def read_transcript(lines: Lines, path: Path) -> Events:
-    """Earlier versions wrote one object, with all messages."""
+    """Reads a transcript; earlier versions wrote one object, with all messages."""
     messages: dict[str, Fields] = {}
     for line in lines:
         for row in (line.inner("$set") or line).parts("messages") or [line]:

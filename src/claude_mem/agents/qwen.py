@@ -72,7 +72,7 @@ def read_transcript(lines: Lines, path: Path) -> Events:
 
 
 def _text(parts: list[Fields]) -> str:
-    """Without the model's thoughts."""
+    """Joins the texts of the parts, without the model's thoughts."""
     texts = [part.first("text") for part in parts if not part.get("thought")]
     return "\n".join(part for part in texts if isinstance(part, str))
 

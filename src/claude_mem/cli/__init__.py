@@ -112,7 +112,7 @@ class _Commands(Group):
         return next(command for command in commands if command.name == name)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """In sections; the commands that hooks call are hidden."""
+        """Lists the commands in sections; those that hooks call are hidden."""
         for title, rows in _SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl(list(rows.items()), col_max=12)

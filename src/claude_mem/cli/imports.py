@@ -135,7 +135,7 @@ def import_past(
 
 
 def _refuse_other_files(paths: list[Path]) -> None:
-    """Before anything is imported: of what the user named, each file must be a transcript."""
+    """Refuses, before anything is imported, a file that the user named and is no transcript."""
     for path in paths:
         if path.is_dir():
             continue
@@ -440,7 +440,7 @@ def _transcripts_place(agent: Agent) -> Path:
 
 
 def all_transcripts(names: tuple[str, ...] = ()) -> list[Path]:
-    """Of these agents, or of all."""
+    """Returns the transcripts of these agents, or of all."""
     files: list[Path] = []
     for agent in _agents_named(names):
         if agent.name == CLAUDE:

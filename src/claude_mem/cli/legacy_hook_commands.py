@@ -55,7 +55,8 @@ def run_hook_on(event: str, payload: bytes) -> None:
 
 
 def complete_payload(payload: bytes) -> bytes:
-    """With the fields that a hook's payload has; the same bytes if it has them, or is no object."""
+    """Adds the fields that a payload lacks; returns the same bytes if it has them, or is no
+    object."""
     try:
         fields = json.loads(payload)
     except (ValueError, RecursionError):

@@ -21,7 +21,7 @@ CHOICES = (CLAUDE, *(agent.name for agent in installable_agents()), ALL)
 
 
 def chosen_agents(names: tuple[str, ...]) -> list[Agent]:
-    """Without Claude Code, which is installed in other ways."""
+    """Returns the chosen agents without Claude Code, which is installed in other ways."""
     if ALL in names:
         return other_agents.present_agents(os.environ)
     return [
@@ -62,7 +62,7 @@ def install_agents(
 
 
 def offer_agents(layout: Layout, *, interactive: bool) -> None:
-    """Those that are on this machine and have no memory yet."""
+    """Offers to attach the agents that are on this machine and have no memory yet."""
     missing = [
         agent
         for agent in other_agents.present_agents(os.environ)

@@ -13,7 +13,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def print_json(value: Json) -> None:
-    """On a terminal in ASCII: a text may have characters that change what is shown."""
+    """Prints JSON, on a terminal in ASCII: a text may have characters that change what is shown."""
     click.echo(json.dumps(value, ensure_ascii=sys.stdout.isatty(), indent=2))
 
 

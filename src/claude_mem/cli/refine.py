@@ -127,7 +127,7 @@ def _cancel(settings: Settings, as_json: bool) -> None:
 
 
 def _watch(settings: Settings, queued: int) -> None:
-    """Until all is done or waits for another day; the worker goes on without this command."""
+    """Waits until all is done or waits for another day; the worker goes on without this command."""
     waiting, unchanged = queued, 0
     try:
         with click.progressbar(length=queued, label="revised", file=sys.stderr) as bar:

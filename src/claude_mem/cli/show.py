@@ -244,7 +244,7 @@ def _has_lines(text: str) -> bool:
 
 
 def _indented(text: str) -> str:
-    """So that no line of a text can be taken for the heading of another memory."""
+    """Indents the text so that no line of it can be taken for the heading of another memory."""
     return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
 
 

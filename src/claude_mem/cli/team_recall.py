@@ -35,7 +35,7 @@ def timeline_of_team(settings: Settings, values: Mapping[str, Any], as_json: boo
 def memories_of_team(
     settings: Settings, ids: Sequence[str], with_record: bool
 ) -> list[dict[str, Any]]:
-    """By their ids; those that the user may not read are left out."""
+    """Reads memories of the team by their ids; those that the user may not read are left out."""
     if not has_joined(settings):
         raise NotFound("this machine joined no team: claude-mem team join URL")
     return list(

@@ -31,7 +31,7 @@ def refuse_agents(*, needs_terminal: bool = True) -> None:
 
 
 def _are_scripts_allowed() -> bool:
-    """In the file: the environment may be that of an agent."""
+    """Whether settings.json allows scripts: the environment may be that of an agent."""
     settings = click.get_current_context().find_object(Settings)
     return settings is not None and (
         settings.commands.scripts and settings.source_of(SCRIPTS) == "settings.json"

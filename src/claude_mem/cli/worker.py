@@ -154,7 +154,7 @@ def logs(settings: Settings, lines: int, session: str | None) -> None:
 
 
 def _record(settings: Settings) -> None:
-    """For the next worker, which a hook may start."""
+    """Records the environment for the next worker, which a hook may start."""
     settings.layout.create()
     record_environment(settings.layout, os.environ)
 

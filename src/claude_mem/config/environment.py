@@ -41,7 +41,7 @@ class WorkerEnvironment:
 
 
 def record_environment(layout: Layout, environ: Mapping[str, str]) -> None:
-    """Keep it for the workers that hooks start, if it is the user's own."""
+    """Keeps the environment for the workers that hooks start, if it is the user's own."""
     if is_agent(environ):
         return
     recorded = {name: value for name, value in environ.items() if value and _is_recorded(name)}
@@ -63,7 +63,7 @@ def recorded_environment(layout: Layout) -> dict[str, str] | None:
 
 
 def environment_for_worker(session: Mapping[str, str], layout: Layout) -> WorkerEnvironment:
-    """For a worker that a hook started with the environment of this session."""
+    """Returns the environment for a worker that a hook started with that of this session."""
     recorded = recorded_environment(layout)
     if recorded is None:
         base = {name: value for name, value in session.items() if _is_basic(name)}

@@ -161,7 +161,7 @@ class Layout:
         return name in _OWN_NAMES or name.startswith(_OWN_PREFIXES)
 
     def mark_hints(self, is_on: bool, *, of_files: bool = False) -> None:
-        """For the hook, which cannot read the settings."""
+        """Tells the hook, which cannot read the settings, whether to ask for hints."""
         for flag, is_set in ((self.hints_flag, is_on), (self.file_hints_flag, of_files)):
             if is_set:
                 flag.touch(mode=0o600)

@@ -44,7 +44,7 @@ class Setting:
         return self.format(self.default)
 
     def format(self, value: Value) -> str:
-        """As the environment or settings.json would hold it."""
+        """Formats the value as the environment or settings.json would hold it."""
         if self.no_limit and value == self.maximum:
             return self.no_limit
         return format_value(value)
@@ -82,7 +82,7 @@ class Setting:
 
     @property
     def short_name(self) -> str:
-        """As a user may type it."""
+        """The name as a user may type it."""
         return self.name.removeprefix("CLAUDE_MEM_")
 
 
@@ -434,7 +434,7 @@ RETIRED = (
 
 
 def find_setting(name: str) -> Setting:
-    """By its name in any case, with or without the prefix CLAUDE_MEM_."""
+    """Finds a setting by its name in any case, with or without the prefix CLAUDE_MEM_."""
     plain = name.upper().replace("-", "_")
     for candidate in (plain, f"CLAUDE_MEM_{plain}"):
         if candidate in _BY_NAME:

@@ -33,7 +33,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
 def load_usable_settings(environ: Mapping[str, str]) -> tuple[Settings, list[SettingsError]]:
     """The settings, with the default for each value that cannot be used, and the problems.
 
-    For callers that must keep working: a typing error must not stop the memory.
+    Callers that must keep working use it: a typing error must not stop the memory.
     """
     layout = find_layout(environ)
     values: dict[str, Value] = {}

@@ -84,8 +84,8 @@ def _plain(dialect: bytes) -> bytes:
 
 
 def _capture_only(data_dir: bytes, caller: bytes, is_spooled: bool) -> bytes:
-    """Of a hook for Claude Code that another agent runs: that agent's own hook gives the context,
-    and would give it twice."""
+    """Answers a hook for Claude Code that another agent runs: that agent's own hook gives the
+    context, and would give it twice."""
     if is_spooled:
         spooling.wake_or_start(data_dir)
     return _plain(caller)

@@ -97,7 +97,7 @@ def strip_private(data: bytes) -> bytes:
 
 
 def strip_payload(data: bytes) -> bytes:
-    """Of a JSON object; it tells whether something of it was the user's private text."""
+    """Removes private text from a JSON object, and marks it if some of that was the user's."""
     clean, had_private = strip_and_tell(data)
     if not had_private:
         return clean
@@ -109,7 +109,7 @@ def strip_payload(data: bytes) -> bytes:
 
 
 def strip_and_tell(data: bytes) -> tuple[bytes, bool]:
-    """Also whether something was private, and not only written by the client."""
+    """Removes private text; also returns whether some was the user's, and not only the client's."""
     has_escapes = b"\\u" in data
     if has_escapes or not data.isascii():
         data = _with_visible_names(data)
@@ -127,7 +127,7 @@ def strip_and_tell(data: bytes) -> tuple[bytes, bool]:
 
 
 def with_plain_tags(data: bytes) -> bytes:
-    """Only brackets and names are changed, and only of tags."""
+    """Spells brackets and names of tags plainly; all other text stays as it is."""
     data = _with_visible_names(data)
     return _with_plain_brackets(data, data.lower())
 
@@ -143,7 +143,7 @@ def may_be_disguised(data: bytes) -> bool:
 
 
 def _with_visible_names(data: bytes) -> bytes:
-    """Without invisible characters where one of them is in "private" or next to it."""
+    """Removes invisible characters where one of them is in "private" or next to it."""
     if b"\\u" in data:
         data = _without_invisible_escapes(data)
     if data.isascii():
@@ -191,7 +191,7 @@ def _has_same_names(visible: bytes, lowered: bytes) -> bool:
 
 
 def _with_plain_brackets(data: bytes, lowered: bytes) -> bytes:
-    """Where a tag begins with another bracket; all other text stays as it is."""
+    """Replaces other brackets with which a tag may begin; all other text stays as it is."""
     for opener in _OPENERS:
         if opener in lowered:
             data = _with_plain_bracket(data, lowered, opener)
@@ -221,7 +221,7 @@ def _with_plain_bracket(data: bytes, lowered: bytes, opener: bytes) -> bytes:
 
 
 def _skip_slash(lowered: bytes, position: int) -> tuple[int, bytes]:
-    """Where the name begins, and a slash if one is spelled in another way."""
+    """Returns where the name begins, and a slash if one is spelled in another way."""
     slash = b""
     end = position + _LONGEST_SLASH
     while position < end:
@@ -357,7 +357,7 @@ def _strip(data: bytes, lowered: bytes, is_json: bool) -> tuple[bytes, bool]:
 
 
 def _section_end(tags: _Tags, depth: dict[bytes, int], position: int, string_end: int) -> int:
-    """Where all that `depth` counts as open is closed, or the end of the string."""
+    """Returns where all that `depth` counts as open is closed, or the end of the string."""
     while (tag := tags.next_from(position)) is not None and tag[0] < string_end:
         _, position, name, closing = tag
         if position > string_end:  # its attributes do not end in this string
@@ -403,19 +403,19 @@ class _Nesting:
         self.resume_at = 0
 
     def advance(self, string_end: int) -> None:
-        """To behind the string that ends there."""
+        """Moves to behind the string that ends there."""
         while self.at <= string_end:
             self.at = self._follow(self.at, only_count=True) + 1
             self.skip_string()
 
     def skip_string(self) -> int:
-        """From the inside of a string to behind it; returns its end."""
+        """Moves from the inside of a string to behind it; returns its end."""
         end = _string_end(self.data, self.at)
         self.at = end + 1
         return end
 
     def gap(self) -> tuple[int, bool]:
-        """(start of the next string, False), or (end of the value, True) if that comes first."""
+        """Returns (start of the next string, False), or first (end of the value, True)."""
         end = self._follow(self.at, only_count=False)
         if self.data[end : end + 1] == b'"':
             self.at = end + 1
@@ -424,7 +424,7 @@ class _Nesting:
         return end, True
 
     def _follow(self, position: int, *, only_count: bool) -> int:
-        """To the next quote; unless only counting, at most to the end of the value."""
+        """Moves to the next quote; unless only counting, at most to the end of the value."""
         quote = self.data.find(b'"', position)
         end = quote if quote >= 0 else len(self.data)
         for at in range(position, end):
@@ -465,7 +465,7 @@ def _skip_spaces(lowered: bytes, position: int) -> tuple[int, int]:
 
 
 def _decode(lowered: bytes, position: int) -> tuple[int, int]:
-    """One character, escapes undone, and the position behind it; 0 at the end."""
+    """Decodes one character, escapes undone; also returns the position behind it, 0 at the end."""
     end = len(lowered)
     if position >= end:
         return 0, position

@@ -66,7 +66,7 @@ def write_all(file: int, data: bytes) -> None:
 
 
 def wake(data_dir: bytes) -> bool:
-    """True if a worker is listening. ENXIO means that no process has the other end open."""
+    """Whether a listening worker was woken. ENXIO: no process has the other end open."""
     try:
         fifo = posix.open(data_dir + b"/" + paths.WAKE, _FIFO)
     except OSError:

@@ -62,7 +62,7 @@ def take(data_dir: bytes) -> bytes:
 
 
 def _take_message(data_dir: bytes) -> bytes:
-    """Only the process that renames the file shows it."""
+    """Takes the message; only the process that renames the file shows it."""
     taken_path = data_dir + b"/" + SHOWN_FILE
     try:
         posix.rename(data_dir + b"/" + paths.TROUBLE, taken_path)

@@ -32,7 +32,7 @@ OWN_ENVIRONMENT = "--own-environment"
 def start_worker(
     data_dir: bytes, environ: dict[bytes, bytes] | None = None, *, is_own: bool = False
 ) -> bool:
-    """True if this call started one; False if another process has the lock."""
+    """Starts a worker; returns False if another process has the lock."""
     lock = posix.open(
         data_dir + b"/" + paths.LOCK, posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC, 0o600
     )

@@ -79,7 +79,8 @@ _SOURCES = {
 
 
 def rebuild(store: Store) -> int:
-    """From scratch, in chunks between which others may write; the number of documents."""
+    """Builds the index from scratch, in chunks between which others may write; returns the number
+    of documents."""
     store.write(_recreate).result()
     while store.write(refresh).result():
         pass
@@ -108,7 +109,8 @@ def refresh(connection: sqlite3.Connection) -> int:
 
 
 def _is_broken(error: sqlite3.DatabaseError) -> bool:
-    """Only rows of the index are written here: what they contradict is its own damage."""
+    """Whether the index is broken: only its rows are written here, so what they contradict is its
+    own damage."""
     return isinstance(error, sqlite3.IntegrityError) or (
         getattr(error, "sqlite_errorcode", None) in _BROKEN  # none: a text that is not UTF-8
     )
@@ -138,7 +140,7 @@ def _refresh(connection: sqlite3.Connection) -> int:
 
 
 def _delete(connection: sqlite3.Connection, documents: list[int]) -> None:
-    """From all tables but those of vectors, with their marks."""
+    """Deletes documents from all tables but those of vectors, with their marks."""
     ids = json.dumps(documents)
     rows = connection.execute(
         "DELETE FROM documents WHERE id IN (SELECT value FROM json_each(?))"
@@ -216,7 +218,7 @@ def _all_documents(connection: sqlite3.Connection) -> int:
 
 
 def count(connection: sqlite3.Connection, project_id: int | None = None) -> int:
-    """Of a project, or of all."""
+    """Counts the documents of a project, or of all."""
     condition = "" if project_id is None else " WHERE project_id = :project"
     row = connection.execute(
         f"SELECT count(*) FROM documents{condition}", {"project": project_id}
@@ -267,7 +269,7 @@ def _json(values: tuple[str, ...]) -> str:
 
 
 def find_damage(connection: sqlite3.Connection) -> str | None:
-    """Of the full text, which SQLite's own checks do not look into: reads all of its words."""
+    """Looks for damage in all words of the full text, which SQLite's checks do not look into."""
     if not is_current(connection):
         return None  # it is being built
     for table, rows in (("memory_text", "documents"), ("passage_text", "passages")):

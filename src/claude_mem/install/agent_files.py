@@ -50,7 +50,7 @@ def agent_files(
 
 
 def rules_file(agent: Agent, project: Path) -> list[SettingsFile]:
-    """Only on request: it is a file in the user's project."""
+    """Returns the rules file of a project, only on request: it is a file of the user."""
     if not agent.rules:
         raise SettingsError(f"{agent.title} needs no rules file: its hooks give it the context")
     return [SettingsFile(project / agent.rules, content=agent.rules_text)]

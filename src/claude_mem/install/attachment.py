@@ -30,7 +30,8 @@ def settings_files(environ: Mapping[str, str]) -> list[Path]:
 
 
 def files_with_hooks(layout: Layout, environ: Mapping[str, str]) -> list[Path]:
-    """Of the files that install recorded and those it would write from here."""
+    """Lists those that have our hooks, of the files that install recorded and those it would write
+    from here."""
     return [file.path for file in _files(layout, environ) if file.has_any()]
 
 

@@ -142,5 +142,5 @@ def _write_records(layout: Layout, files: list[ChangedFile]) -> None:
 
 
 def renew_remover(layout: Layout) -> None:
-    """It restores the files in these records."""
+    """Renews the remover, which restores the files in these records."""
     write_remover(layout, read_records(layout))

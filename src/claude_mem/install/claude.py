@@ -19,7 +19,7 @@ class Claude:
     environ: Mapping[str, str]
 
     def version(self) -> str:
-        """Empty if the command cannot be run."""
+        """Returns the version; empty if the command cannot be run."""
         try:
             done = self._run("--version", seconds=30)
         except (OSError, subprocess.TimeoutExpired):
@@ -70,7 +70,7 @@ def config_dir(environ: Mapping[str, str]) -> Path:
 
 
 def state_file(environ: Mapping[str, str]) -> Path:
-    """With the MCP servers."""
+    """Returns the file with the MCP servers."""
     return client_state_file(environ)
 
 

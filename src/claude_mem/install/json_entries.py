@@ -191,13 +191,13 @@ def _nested(entry: Entry, depth: int) -> Json:
 
 
 def _commands(element: jsonc.Node) -> list[jsonc.Node]:
-    """Of an element that runs several; empty if it is a command itself."""
+    """Returns the commands of an element that runs several; empty if it is a command itself."""
     hooks = (element.members or {}).get("hooks")
     return (hooks.elements if hooks else None) or []
 
 
 def _remove_member(text: str, nodes: _Nodes, existed: frozenset[Place]) -> str:
-    """With the objects that only held it and did not exist before."""
+    """Removes a member, with the objects that only held it and did not exist before."""
     depth = len(nodes.place)
     while (
         depth > 1

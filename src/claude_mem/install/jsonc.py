@@ -153,7 +153,7 @@ def add_member(text: str, parent: Node, name: str, value: object) -> str:
 
 
 def _append(text: str, parent: Node, name: str, value: object) -> str:
-    """After the last child and in its layout, or as the first child of an empty parent."""
+    """Adds a child after the last one and in its layout, or as the first of an empty parent."""
     outer = _line_indent(text, parent.start)
     inner = outer + _indent_unit(text)
     child = name + _format(text, value, inner)

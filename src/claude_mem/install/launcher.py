@@ -110,8 +110,9 @@ def mcp_launcher_text(layout: Layout, python: str = sys.executable) -> str:
 
 
 def _environment(layout: Layout) -> str:
-    """Only the variables that are used pass, whatever the shell is: it removes the others itself,
-    since another process would take longer, and show secrets among its arguments."""
+    """Writes the part of the script that lets only the variables pass that are used, whatever the
+    shell is: it removes the others itself, since another process would take longer, and show
+    secrets among its arguments."""
     names = [name.decode() for name in (*capture.VARIABLES, *worker_start.PASSED)]
     prefixes = (f"{prefix.decode()}*" for prefix in worker_start.PASSED_PREFIXES)
     return _ENVIRONMENT.format(
@@ -143,7 +144,7 @@ def _would_not_last(layout: Layout) -> bool:
 
 
 def disarm_launcher(layout: Layout) -> None:
-    """Replace it with one that does nothing, for the sessions that are still open."""
+    """Replaces the launcher with one that does nothing, for the sessions that are still open."""
     if layout.root.is_dir():
         write_private(layout.launcher, STUB.encode(), mode=0o700)
     layout.mcp_launcher.unlink(missing_ok=True)  # better no server than one that exits at once

@@ -25,7 +25,7 @@ class Place:
 
     @property
     def remove_arguments(self) -> tuple[str, ...]:
-        """For `claude mcp`."""
+        """The arguments for `claude mcp`."""
         return "remove", "--scope", _SCOPES[self.scope], NAME
 
 
@@ -36,7 +36,7 @@ def add_server(claude: Claude, layout: Layout, place: Place, existing: list[Plac
 
 
 def add_arguments(layout: Layout, scope: str) -> tuple[str, ...]:
-    """For `claude mcp`."""
+    """Returns the arguments for `claude mcp`."""
     entry = json.dumps(server_entry(str(layout.mcp_launcher)))
     return "add-json", "--scope", _SCOPES[scope], NAME, entry
 

@@ -20,7 +20,7 @@ class AgentCheck:
 
 
 def check_agents(layout: Layout, environ: Mapping[str, str]) -> Iterator[AgentCheck]:
-    """Of each agent that is attached, or present on this machine."""
+    """Checks each agent that is attached, or present on this machine."""
     for agent in installable_agents():
         places = attachments(agent, layout, environ)
         if places:

@@ -83,7 +83,8 @@ def attachments(
 
 
 def detach_agent(agent: Agent, layout: Layout, environ: Mapping[str, str]) -> list[Outcome]:
-    """From every file that install recorded, and from those of the user and this directory."""
+    """Removes our entries from every file that install recorded, and from those of the user and
+    this directory."""
     removed = f"{agent.title}: removed our entries from"
     files = _candidates(agent, layout, environ)
     return changed_files.remove_ours(layout, agent.name, files, removed)
@@ -118,7 +119,7 @@ def _project_of(agent: Agent, path: Path) -> Path | None:
 def refresh(layout: Layout, environ: Mapping[str, str]) -> list[Path]:
     """Brings the installed files of all agents up to date after an upgrade; the files it changed.
 
-    Only files that install recorded and that still have entries of ours.
+    It changes only files that install recorded and that still have entries of ours.
     """
     changed = []
     for name in dict.fromkeys(record.agent for record in changed_files.read_records(layout)):

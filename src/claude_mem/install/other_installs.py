@@ -73,7 +73,8 @@ def _is_ours(command: Path) -> bool:
 
 
 def _is_ours_elsewhere(command: Path) -> bool:
-    """Of another environment; PyPI and npm have other programs with this command."""
+    """Whether the command is ours, of another environment; PyPI and npm have other programs of this
+    name."""
     try:
         with command.open("rb") as file:
             return _OUR_MODULE in file.read(4096)
@@ -151,7 +152,7 @@ def _command_line(command: dict[str, Json]) -> str:
 
 
 def _read(path: Path) -> dict[str, Json]:
-    """Empty if the file cannot be read; the check of the hooks reports that."""
+    """Reads the file; empty if it cannot be read: the check of the hooks reports that."""
     try:
         value = jsonc.parse(path.read_text("utf-8") or "{}").value
     except (OSError, ValueError, BadInput):

@@ -36,7 +36,7 @@ def codex_directory(home: Path) -> Path:
 
 
 def read_client_memory(directory: Path) -> list[NoteFile]:
-    """By name; empty if there is no such directory."""
+    """Reads the notes by name; empty if there is no such directory."""
     try:
         descriptor = os.open(directory, _FLAGS | os.O_DIRECTORY)
     except (OSError, ValueError):

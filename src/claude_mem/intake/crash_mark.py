@@ -24,7 +24,7 @@ class CrashMark:
         self._file: int | None = None
 
     def note(self, records: Iterable[Path]) -> None:
-        """These records are processed next."""
+        """Notes that these records are processed next."""
         names = [path.name for path in records]
         self._write(names[0] if len(names) == 1 else _BATCH)
 

@@ -79,7 +79,7 @@ class EventReader:
     exclusions: Exclusions = field(default_factory=Exclusions)
 
     def use(self, settings: CaptureSettings, *, keeps_parts: bool = True) -> None:
-        """Read with these settings from now on."""
+        """Reads later events with these settings."""
         self.redactor = Redactor(settings.redact_allow)
         self.redact_allow = settings.redact_allow
         self.exclusions = Exclusions(settings.excluded_projects, self.projects.home)
@@ -95,8 +95,8 @@ class EventReader:
         return name in self.skip_tools or name.startswith(OWN_TOOLS)
 
     def read_skipped(self, header: EventHeader, payload: Payload) -> Event | None:
-        """Of a tool that is skipped only the checksums of its words; None if it brought none. What
-        our own tools give is not the tool's."""
+        """Reads of a tool that is skipped only the checksums of its words; None if it brought none.
+        What our own tools give is not the tool's."""
         fields = {name: payload[name] for name in _READ_FIELDS if payload.get(name) is not None}
         if not fields or str(payload.get("tool_name")).startswith(OWN_TOOLS):
             return None
@@ -182,7 +182,7 @@ class EventReader:
         )
 
     def _unstored_words(self, kind: str, redacted: Payload) -> bytes:
-        """Of what the agent read, where it is too long to be stored as a whole."""
+        """Returns the checksums of what the agent read, if it is too long to be stored."""
         if kind in _OF_AGENT:
             return b""
         texts = list(strings_in([redacted.get(name) for name in _READ_FIELDS]))
@@ -295,7 +295,7 @@ def _text(payload: Payload, name: str) -> str | None:
 
 
 def _without_bulk(value: Json) -> Json:
-    """Whole files and images repeat what the patch or the path already says."""
+    """Removes whole files and images, which repeat what the patch or the path already says."""
     if not isinstance(value, dict):
         return value
     return {
@@ -306,7 +306,7 @@ def _without_bulk(value: Json) -> Json:
 
 
 def payload_time(timestamp: Json, arrived_ms: int) -> int | None:
-    """ISO 8601, or a Unix time in seconds or milliseconds; never later than the arrival."""
+    """Reads a time in ISO 8601, or a Unix time in (milli)seconds; never later than the arrival."""
     ms = milliseconds(timestamp)
     if isinstance(timestamp, int | float) and not isinstance(timestamp, bool):
         ms = _from_number(timestamp)
@@ -397,7 +397,7 @@ def _prompt(prompt: str) -> Iterator[RecordPart]:
 
 
 def _reports(notice: str) -> list[str]:
-    """Of a task, or what a teammate, a channel or a webhook wrote."""
+    """Returns the reports of a task, or what a teammate, a channel or a webhook wrote."""
     reports = [tag_content(notice, tag) for tag in _NOTIFICATION_TAGS]
     if any(reports) or not notice.startswith("<"):
         return reports
@@ -491,7 +491,7 @@ def _tool(payload: Payload) -> Iterator[RecordPart]:
 
 
 def _failed_tool(payload: Payload) -> Iterator[RecordPart]:
-    """Only what was meant: a commit that failed was not made."""
+    """Gives only what was meant: a commit that failed was not made."""
     tool_input = payload.get("tool_input")
     if isinstance(tool_input, dict) and payload.get("tool_name") in ("Bash", *SUBAGENT_TOOLS):
         yield from _part("description", "agent", tool_input.get("description"))
@@ -503,7 +503,7 @@ def _plan(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
 
 
 def _question(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
-    """Each question with the answer that the user chose."""
+    """Records each question with the answer that the user chose."""
     answers = response.get("answers") if isinstance(response, dict) else None
     questions = tool_input.get("questions")
     for item in questions if isinstance(questions, list) else ():

@@ -56,7 +56,8 @@ class TrustDialog:
         return cls(str(client_state_file(environ)), environ.get("HOME", ""))
 
     def is_accepted(self, directory: str, root: str) -> bool:
-        """There or in a directory above it, as the client does; not in the home directory."""
+        """Whether the user accepted the dialog there or in a directory above it, as the client
+        does; not in the home directory."""
         if not self.state_file or _is_inside(self.state_file, root):
             return False
         accepted = set(self._accepted())
@@ -101,7 +102,7 @@ class Access:
         return self.aliases.get(project.key, project)
 
     def override(self, directory: str, root: str = "/") -> Project | None:
-        """Of the nearest directory, up to the root of the work tree."""
+        """Returns the override of the nearest directory, up to the root of the work tree."""
         if not self.overrides:
             return None
         path = Path(os.path.realpath(directory))

@@ -209,11 +209,11 @@ class Projects:
         return claim_of(directory, self._home)
 
     def drop_cached(self, directory: str) -> None:
-        """To be called when a session starts there: its origin may have changed."""
+        """Forgets a directory when a session starts there: its origin may have changed."""
         self._by_directory.pop(directory, None)
 
     def drop_all(self) -> None:
-        """To be called when the user changed which project a directory belongs to."""
+        """Forgets all directories when the user changed which project one belongs to."""
         self._by_directory.clear()
 
 
@@ -275,7 +275,8 @@ def is_missing(directory: str) -> bool:
 
 
 def _without_repository(path: Path, home: Path | None) -> Project:
-    """By its shape, if it does not exist; its repository may."""
+    """Returns the project of a path without a repository; if it does not exist, its shape may tell
+    of one."""
     repository = repository_of(str(path)) if not path.exists() else None
     if repository is None:
         return Project(str(path), path.name or str(path))
@@ -359,7 +360,8 @@ def _origin(git_dir: Path) -> str | None:
 
 
 def normalise(url: str) -> str | None:
-    """host/path without user, port, scheme, query, `.git` and case of the host.
+    """Normalises an address to host/path without user, port, scheme, query, `.git` and case of the
+    host.
 
     None for a local path: it names a place, not a project. The user part and the query are where
     tokens are put, so neither may become part of a project's key.
@@ -398,6 +400,6 @@ class Exclusions:
         return any(fnmatchcase(name, glob) for glob in self._expanded() for name in names)
 
     def _expanded(self) -> list[str]:
-        """Without a trailing slash, and with the home directory for a tilde."""
+        """The globs without a trailing slash, and with the home directory for a tilde."""
         globs = [glob.rstrip("/") or glob for glob in self.globs]
         return [self.home + glob[1:] if glob.startswith("~/") else glob for glob in globs]

@@ -44,8 +44,8 @@ def rejected(layout: Layout) -> list[Path]:
 
 
 def set_aside(layout: Layout, path: Path, allow: Iterable[str]) -> None:
-    """In a process of its own, since redaction may be what hangs; if it does, only the header. The
-    caller deletes the record."""
+    """Sets a record aside in a process of its own, since redaction may be what hangs; if it does,
+    only the header. The caller deletes the record."""
     layout.set_aside.mkdir(mode=0o700, exist_ok=True)
     target = layout.set_aside / path.name
     module = "claude_mem.intake.rejected_events"
@@ -69,7 +69,7 @@ def records_set_aside(layout: Layout) -> list[Path]:
 
 
 def redacted_record(data: bytes, redactor: Redactor) -> bytes:
-    """As JSON where it is JSON: in the raw text an escape may split a secret."""
+    """Redacts a record as JSON where it is JSON: in the raw text an escape may split a secret."""
     head, separator, payload = strip_private(data).partition(b"\n")
     if not separator:
         head, payload = b"", head
@@ -99,7 +99,7 @@ def trim(layout: Layout, days: int, megabytes: int, now_s: float) -> int:
 
 
 def delete(path: Path) -> bool:
-    """One that cannot be deleted must not stop the worker."""
+    """Deletes a file; one that cannot be deleted must not stop the worker."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -109,13 +109,13 @@ def delete(path: Path) -> bool:
 
 
 def abandoned(layout: Layout, before_epoch: float) -> list[Path]:
-    """Half-written records of hooks that died before they printed their line."""
+    """Lists half-written records of hooks that died before they printed their line."""
     hidden = [path for path in layout.spool.glob(".*") if path.is_file()]
     return [path for path in hidden if path.stat().st_mtime < before_epoch]
 
 
 def delete_all(layout: Layout) -> None:
-    """Also what a hook or worker was writing when it died."""
+    """Deletes all of these files, also what a hook or worker was writing when it died."""
     unfinished = abandoned(layout, time.time() - 60)
     for directory in (layout.rejected, layout.set_aside):
         unfinished += [path for path in directory.glob("*") if path.is_file()]

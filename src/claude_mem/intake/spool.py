@@ -57,7 +57,7 @@ class SpooledEvent:
 
 
 class BadSpoolFileError(ValueError):
-    """Not a record that this version can read; the reason is for the log."""
+    """The file is not a record that this version can read; the reason is for the log."""
 
 
 def waiting(layout: Layout) -> list[Path]:
@@ -120,7 +120,7 @@ def _unescape(text: str) -> str:
 
 
 def events_of(record: SpooledEvent) -> list[tuple[EventHeader, dict[str, Json]]]:
-    """One of Claude Code; of another agent none or several, rewritten as Claude Code's."""
+    """Returns the one event of Claude Code; of another agent any number, rewritten as such."""
     return normalise(record.header, parse_object(record.payload))
 
 
@@ -227,7 +227,7 @@ class Intake:
         return counts
 
     def _recover(self) -> None:
-        """After a worker that died while it processed records."""
+        """Recovers after a worker that died while it processed records."""
         has_died, name = self._crash_mark.after_crash()
         if name is not None and (path := self._layout.spool / name).exists():
             reason = (
@@ -322,7 +322,8 @@ class Intake:
     def _record(
         self, batch: list[tuple[Path, Event]], counts: DrainCounts
     ) -> list[tuple[Event, Recorded]]:
-        """In one transaction. If that fails, event by event: those that fail are set aside."""
+        """Records a batch in one transaction. If that fails, it records event by event: those that
+        fail are set aside."""
         events = [event for _, event in batch]
         try:
             return list(zip(events, self._store_with_contexts(events), strict=True))

@@ -10,7 +10,7 @@ LONGEST_PATH = 4_096  # in a file of git
 
 
 class UntrustedFileError(ValueError):
-    """Not a file that is read; the reason is for the log."""
+    """The file is refused; the reason is for the log."""
 
 
 def read_whole(path: Path, limit: int) -> bytes:

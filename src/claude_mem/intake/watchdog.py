@@ -23,13 +23,13 @@ class Watchdog:
         self._deadlines: dict[int, float] = {}
 
     def start(self, log: TextIO) -> None:
-        """To be called by the worker's process; before, limits have no effect. Before the process
-        ends, the stack of its threads is written to the log."""
+        """Starts the watchdog in the worker's process; before, limits have no effect. Before the
+        process ends, the stack of its threads is written to the log."""
         self._log = log
 
     @contextmanager
     def limit(self, seconds: float) -> Iterator["Step"]:
-        """For the code in the block; `Step.advance` starts the time anew."""
+        """Limits the time of the code in the block; `Step.advance` starts the time anew."""
         number = next(self._numbers)
         self.set_deadline(number, time.monotonic() + seconds)
         try:

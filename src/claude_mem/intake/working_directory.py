@@ -12,7 +12,7 @@ _BRANCH = "ref: refs/heads/"
 
 
 def current_branch(directory: str) -> str:
-    """Empty for a detached HEAD, and where there is no repository."""
+    """Returns the branch; empty for a detached HEAD, and where there is no repository."""
     if not directory:
         return ""
     try:
@@ -41,7 +41,7 @@ _IN_HOME = (".claude/CLAUDE.md",)
 
 
 def read_rule_files(directory: str, home: str) -> str:
-    """Their text, one after the other; empty if there are none."""
+    """Reads the text of the rule files, one after the other; empty if there are none."""
     paths = [Path(directory, name) for name in _IN_PROJECT] if directory else []
     paths += [Path(home, name) for name in _IN_HOME] if home else []
     if directory and home:  # the index of the client's own memory

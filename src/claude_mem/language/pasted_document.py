@@ -68,7 +68,7 @@ def _headed(text: str, begin: int) -> tuple[int, int] | None:
 def _first(
     pattern: re.Pattern[str], text: str, begin: int, count: int
 ) -> list[re.Match[str]] | None:
-    """So many matches, or None where there are fewer."""
+    """Returns so many matches, or None where there are fewer."""
     matches = list(islice(pattern.finditer(text, begin), count))
     return matches if len(matches) == count else None
 

@@ -106,7 +106,7 @@ class _Shape:
 
 
 def printed_lines(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """For each line the span that was printed; empty where all of it may be typed."""
+    """Gives for each line the span that was printed; empty where all of it may be typed."""
     scores = _scores(lines)
     printed = _states(lines, scores)
     continues = False  # the output that began within the line before
@@ -204,7 +204,7 @@ def _is_of_list(lines: Sequence[str], number: int) -> bool:
 
 
 def _is_plain(line: str) -> bool:
-    """Only words and numbers, as programs rarely print them between blank lines."""
+    """Whether a line has only words and numbers: programs rarely print such between blank lines."""
     words = (word.strip(".,;:!?") for word in line.split())
     return not line.startswith("  ") and all(
         word.isdecimal() or _WORD.fullmatch(word) for word in words if word
@@ -290,7 +290,7 @@ def _is_dump(line: str) -> bool:
 
 
 def _mark_json(lines: Sequence[str], scores: list[float]) -> None:
-    """From a line that opens an object or a list to the line that closes it as far left."""
+    """Marks lines from one that opens an object or a list to the one that closes it as far left."""
     closing: dict[int, int] = {}  # by indentation, the next line
     next_other = len(lines)  # the next line that cannot be of JSON
     end = 0  # of the outermost block so far
@@ -313,7 +313,7 @@ def _mark_json(lines: Sequence[str], scores: list[float]) -> None:
 
 
 def _mark_tables(lines: Sequence[str], scores: list[float]) -> None:
-    """Three lines in a row with as many separators are of a table; so are lines that differ in
+    """Marks tables: three lines in a row with as many separators; so are lines that differ in
     numbers only."""
     heads = [line[:LONGEST_LINE].strip() for line in lines]
     commas = [len(_SEPARATOR.findall(head)) for head in heads]

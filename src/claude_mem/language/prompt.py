@@ -62,7 +62,7 @@ class Prompt:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """With a space where two words would become one."""
+    """Joins texts, with a space where two words would become one."""
     pieces: list[str] = []
     for text in texts:
         if pieces and text and not pieces[-1][-1].isspace() and not text[0].isspace():
@@ -78,7 +78,8 @@ def parse_prompt(text: str) -> Prompt:
 
 
 def tag_content(text: str, tag: str) -> str:
-    """Of the first such tag, up to its end or the end of the text; empty without it."""
+    """Returns what the first such tag holds, up to its end or that of the text; empty without
+    it."""
     return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
 
 
@@ -254,7 +255,7 @@ class _Parser:
         self._add(end, kind)
 
     def _merged(self) -> Iterator[PromptPart]:
-        """Blank text goes with the part before it, or with the first part."""
+        """Gives the parts; blank text goes with the part before it, or with the first part."""
         start = 0
         begun: tuple[int, PartKind] | None = None
         for end, kind in self.parts:
@@ -312,7 +313,7 @@ class _Body:
         self._flush()
 
     def _is_line_start(self) -> bool:
-        """Also behind an element of the client."""
+        """Whether a line starts here, also behind an element of the client."""
         return (
             not self.lines or self.lines[-1][1] != self.position
             or self.text[self.position - 1] == "\n"
@@ -406,7 +407,7 @@ class _Body:
         self.parser._add(end, parts[-1][1] if parts else "typed")
 
     def _fence_end(self, begin: int) -> int:
-        """Of an unclosed fence, what stands apart at the end is typed."""
+        """Returns the end of a fence; of an unclosed one, what stands apart at the end is typed."""
         mark = self.text[begin] * 3
         line_end = self._line_end(begin)
         run = begin
@@ -423,7 +424,7 @@ class _Body:
     # Lines
 
     def _read_line(self, begin: int) -> None:
-        """Up to its end, or to an element of the client within it."""
+        """Reads a line up to its end, or to an element of the client within it."""
         line_end = min(self._line_end(begin) + 1, self.stop)
         number = bisect_right(self.starts, begin)
         while number < len(self.elements) and self.elements[number].start < line_end:
@@ -469,7 +470,7 @@ class _Body:
         return None
 
     def _line_end(self, position: int) -> int:
-        """Searched for once in each line, which may have many elements."""
+        """Returns the end of the line, searched for once in each, which may have many elements."""
         start, end = self.line
         if not start <= position <= end:
             end = self.text.find("\n", position, self.stop)
@@ -504,7 +505,8 @@ class _Body:
 
 
 def _elements(text: str, begin: int, end: int) -> Iterator[_Element]:
-    """Of all names, each from its opening tag to the closing tag that belongs to it, in order."""
+    """Gives the elements of all names, each from its opening tag to the closing tag that belongs to
+    it, in order."""
     opened: dict[str, list[re.Match[str]]] = {}
     closed: dict[str, list[re.Match[str]]] = {}
     found: list[_Element] = []

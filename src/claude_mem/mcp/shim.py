@@ -105,7 +105,7 @@ def _connect(data_dir: bytes) -> "_socket.socket | None":
 
 
 def _start_worker(data_dir: bytes) -> None:
-    """Through the launcher, which a newer installation may have replaced."""
+    """Starts the worker through the launcher, which a newer installation may have replaced."""
     make_directories(data_dir)
     launcher = data_dir + b"/" + paths.LAUNCHER
     null = posix.open(b"/dev/null", posix.O_RDWR)
@@ -153,7 +153,7 @@ def _error(line: bytes, reason: str) -> bytes:
 
 
 def _quote(path: bytes) -> bytes:
-    """Percent-encoded: a header can hold neither line ends nor non-ASCII bytes."""
+    """Percent-encodes a value: a header can hold neither line ends nor non-ASCII bytes."""
     return b"".join(
         b"%c" % byte if 0x20 < byte < 0x7F and byte != 0x25 else b"%%%02X" % byte for byte in path
     )

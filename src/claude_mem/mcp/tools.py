@@ -227,7 +227,7 @@ async def _save_memory(call: Call) -> str:
 
 
 async def _edit_memory(call: Call) -> str:
-    """By the agent, which cannot change what the user said or changed."""
+    """Edits a memory for the agent, which cannot change what the user said or changed."""
     memory_id = params.any_memory_id(call.arguments.get("id"))
     fields = {name: v for name, v in call.arguments.items() if name not in _ACTIONS}
     done: list[str] = []

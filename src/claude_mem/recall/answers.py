@@ -77,7 +77,8 @@ def find_answers(
     semantic_index: SemanticIndex | None = None,
     budget: int = BUDGET,
 ) -> list[Answer]:
-    """In the order of the ids. Passages of a turn come with the first of its memories alone."""
+    """Finds answers in the order of the ids. Passages of a turn come with the first of its memories
+    alone."""
     memories = get_memories(store, ids)
     parsed = parse_query(words, now)
 
@@ -106,7 +107,8 @@ def best_passages(
     semantic_index: SemanticIndex | None = None,
     title: str = "",
 ) -> list[Passage]:
-    """In the order of the turn; their best sentences that fit, and that say more than the title."""
+    """Returns passages in the order of the turn: their best sentences that fit, and that say more
+    than the title."""
     unweighted = passage_scores(connection, [turn_id], parsed, semantic_index)[turn_id]
     texts = dict(enumerate(passage_queries.texts_of_turn(connection, turn_id)))
     scores = {
@@ -160,8 +162,8 @@ def passage_scores(
     terms: list[Term] | None = None,
     bm25: Mapping[int, float] | None = None,
 ) -> dict[int, dict[int, float]]:
-    """By turn, by the number of the passage. `terms`: those of the query, if they were looked up
-    before. `bm25`: that of the best passages by words; it is 0 for others."""
+    """Scores passages by turn and by their number. `terms`: those of the query, if they were looked
+    up before. `bm25`: that of the best passages by words; it is 0 for others."""
     terms = look_up_terms(connection, parsed) if terms is None else terms
     expression, sole = match_expression(parsed), occurrences(parsed, terms)
     by_words = dict(bm25 or {})
@@ -198,7 +200,7 @@ def turn_of(connection: sqlite3.Connection, memory_id: MemoryId) -> int | None:
 
 
 def _title(memory: JsonRow) -> str:
-    """As a search shows it: the first line of what names the memory."""
+    """Returns the title as a search shows it: the first line of what names the memory."""
     names = ("title", "subtitle", "request", "completed", "learned", "narrative", "prompt_text")
     texts = (str(memory.get(name) or "").strip() for name in names)
     return next((text.splitlines()[0] for text in texts if text), "")

@@ -35,7 +35,7 @@ _WORD = re.compile(r"\w+")
 
 
 class Sentence(NamedTuple):
-    """In the order in which they are selected."""
+    """A sentence of a passage; sentences sort in the order in which they are selected."""
 
     cost: float  # less its score
     passage: int
@@ -52,10 +52,10 @@ def best_sentences(
     title: str = "",
     shown_as: Callable[[int], str] | None = None,
 ) -> dict[int, str]:
-    """By the number of the passage, word for word; the best ones that fit into so many tokens, each
-    of which adds something to those before it and to the title. Sentences that do not follow each
-    other are separated by `GAP`. `shown_as`: the text of a passage without parts of it; for few of
-    them, since it is slow."""
+    """Returns, by the number of the passage, the best sentences word for word that fit into so many
+    tokens, each of which adds something to those before it and to the title. Sentences that do not
+    follow each other are separated by `GAP`. `shown_as`: the text of a passage without parts of it;
+    for few of them, since it is slow."""
     selected: dict[int, list[Sentence]] = {}
     texts: dict[int, str] = {}
     known = set(_WORD.findall(title.lower()))

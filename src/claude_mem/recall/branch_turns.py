@@ -36,8 +36,8 @@ def find_branch_turns(
     without: Iterable[int],
     semantic_index: SemanticIndex,
 ) -> list[Source]:
-    """Of sessions that worked on it, the nearest to the prompt first; `without` turns of these
-    sessions."""
+    """Finds turns of sessions that worked on the branch, the nearest to the prompt first; `without`
+    turns of these sessions."""
     ids = [
         row[0]
         for row in connection.execute(

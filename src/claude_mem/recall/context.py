@@ -123,7 +123,7 @@ def build_context(
 
 
 def _from_last_work(sessions: list[SessionDigest]) -> list[SessionDigest]:
-    """Without the latest sessions that came to nothing, such as a question, if any did."""
+    """Leaves out the latest sessions that came to nothing, such as a question, if any did not."""
     for position, session in enumerate(sessions):
         if session.came_to_something:
             return sessions[position:]
@@ -140,7 +140,7 @@ def _last_on(branch: str, sessions: Sequence[SessionDigest]) -> SessionDigest | 
 
 
 def _from_team(turns: Sequence[JsonRow]) -> Iterator[Line]:
-    """Whose memory each is; it was fetched before, so that no session waits for a server."""
+    """Gives lines with their owners, fetched before, so that no session waits for a server."""
     for turn in turns:
         title = str(turn["title"])
         if is_clear(title):
@@ -171,7 +171,7 @@ def _add_last_session(page: "_Page", session: SessionDigest, branch: str, habits
 
 
 def count_lines(context: str, heading: str) -> int:
-    """Of a section of a context."""
+    """Counts the lines of a section of a context."""
     section = context.partition(f"\n## {heading}\n")[2].partition("\n\n")[0]
     return sum(line.startswith("- ") for line in section.splitlines())
 
@@ -210,7 +210,7 @@ class _Page:
         newest_first: Sequence[Line],
         last: Sequence[Line],
     ) -> None:
-        """Of `newest_first` as many as fit, shown in the order in which they happened."""
+        """Adds as many of `newest_first` as fit, shown in the order in which they happened."""
         limit = self._limit(share)
         reserved = sum(_sizes(f"{line.text}\n")[0] for line in (*first, *last))
         remaining = limit - reserved - len(heading)
@@ -289,7 +289,8 @@ def _sizes(text: str) -> tuple[int, int]:
 def left_open(
     sessions: Sequence[SessionDigest], without: SessionDigest | None = None
 ) -> Iterator[Line]:
-    """Of the last turn of a session; the next turn would have taken it up. The latest first.
+    """Gives what the last turn of a session left open, the latest first; a next turn would have
+    taken it up.
 
     `without` is the session whose steps are told with it.
     """
@@ -307,7 +308,7 @@ def left_open(
 
 
 def _is_open(step: str) -> bool:
-    """Not an offer to the user, and not a finding."""
+    """Whether a step is open, and not an offer to the user or a finding."""
     if step.rstrip().endswith(QUESTION_MARKS) or _TO_THE_USER.search(step):
         return False
     return not _PAST.search(step) or _OPEN.search(step) is not None

@@ -18,7 +18,7 @@ LONGEST_VALUE = 300
 
 @dataclass(frozen=True, slots=True)
 class FactsQuery:
-    """Empty means any."""
+    """A query for facts; an empty field means any."""
 
     project_id: int | None = None
     kinds: tuple[FactKind, ...] = ()
@@ -28,7 +28,7 @@ class FactsQuery:
 
 
 def list_facts(store: StoreReader, query: FactsQuery) -> tuple[list[JsonRow], bool]:
-    """Those that hold first, and whether there are more."""
+    """Lists the facts, first those that hold; also returns whether there are more."""
     rows = store.fact_records(
         query.project_id, query.kinds, query.statuses, query.limit + 1, query.offset
     )
@@ -36,7 +36,7 @@ def list_facts(store: StoreReader, query: FactsQuery) -> tuple[list[JsonRow], bo
 
 
 def list_team_facts(store: StoreReader, query: FactsQuery) -> list[JsonRow]:
-    """Those of others of a team, on the first page: all of them hold."""
+    """Lists the facts of others of a team, on the first page: all of them hold."""
     if query.offset or (query.statuses and "holds" not in query.statuses):
         return []
     rows = store.facts_of_team(query.project_id)

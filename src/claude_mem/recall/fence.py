@@ -60,7 +60,7 @@ def escape_fences(text: str) -> str:
 
 
 def escape_block(text: str, outside: frozenset[str] = frozenset()) -> str:
-    """Several lines that cannot be taken for lines of another memory: they are indented."""
+    """Indents several lines so that they cannot be taken for lines of another memory."""
     return "\n  ".join(marked_lines(escape_fences(text), outside))
 
 
@@ -87,7 +87,7 @@ def _is_mark(character: str) -> bool:
 
 
 def _folded(name: str) -> str:
-    """As a reader takes it: without accents, in small letters of our script."""
+    """Folds a name as a reader takes it: without accents, in small letters of our script."""
     if not name.isascii():
         parts = unicodedata.normalize("NFKD", name)
         name = "".join(c for c in parts if not _is_mark(c)).lower()

@@ -41,7 +41,7 @@ def find_file_hint(
     hinted_turns: frozenset[int],
     outside: frozenset[str] = frozenset(),
 ) -> FileHint | None:
-    """Of traps, the latest first, those that hold and that the session was not told."""
+    """Finds the traps that hold and that the session was not told, the latest first."""
     context_lines = [long_words(line) for line in context.splitlines()]
     lines: list[HintLine] = []
     for gotcha in _current(gotchas):

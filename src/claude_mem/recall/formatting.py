@@ -40,7 +40,7 @@ Show = Callable[[str], str]  # formats a title, for example with marked words
 
 
 def counts_text(counts: Mapping[str, Json]) -> str:
-    """{"sessions": 1, "summaries": 2} as "1 session, 2 summaries"."""
+    """Writes {"sessions": 1, "summaries": 2} as "1 session, 2 summaries"."""
     return ", ".join(pluralize(count, _NOUNS[name]) for name, count in counts.items() if count)
 
 
@@ -52,7 +52,7 @@ def search_text(
     more: str = "set offset",
     plain: bool = False,
 ) -> str:
-    """Best first; a turn has two lines: what it is, and the passage that matches.
+    """Writes results, best first; a turn has two lines: what it is, and the passage that matches.
 
     `more` says how to get further results. `plain`: for users, without the number of tokens.
     """
@@ -160,7 +160,7 @@ def _moment(row: SearchRow, zone: tzinfo | None) -> datetime:
 def memories_text(
     memories: Iterable[tuple[MemoryId, JsonRow]], outside: OutsideWords = NO_WORDS
 ) -> str:
-    """Full memories, each below its id. `outside`: by which lines with such words are marked."""
+    """Writes full memories, each below its id. `outside`: whose words mark a line."""
     texts = (
         _memory_text(memory_id, row, outside.get(memory_id, frozenset()))
         for memory_id, row in memories
@@ -221,7 +221,7 @@ def _part_text(part: Json, outside: frozenset[str]) -> str:
 
 
 def _minute(record: JsonRow) -> str:
-    """From the number: the text of an imported memory may be anything."""
+    """Formats the minute from the number: the text of an imported memory may be anything."""
     epoch = record.get("created_at_epoch")
     return iso(epoch)[:16].replace("T", " ") if isinstance(epoch, int) else ""
 

@@ -21,7 +21,7 @@ async def memories_in_thread(
 def get_memories(
     store: StoreReader, ids: Iterable[MemoryId], *, with_record: bool = False
 ) -> list[tuple[MemoryId, JsonRow]]:
-    """In the order of the ids; those that do not exist are left out.
+    """Returns memories in the order of the ids; those that do not exist are left out.
 
     `with_record`: each has what was said in its turn.
     """

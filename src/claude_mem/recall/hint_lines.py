@@ -88,8 +88,8 @@ def hint_lines(
     semantic_index: SemanticIndex | None,
     read: Mapping[int, Sequence[Passage]] | None = None,
 ) -> list[HintLine]:
-    """Of the first turn what the first of these ways shows that shows anything; of the others only
-    what the first way shows. `read`: the passages of the turns, if they were read before."""
+    """Shows the first turn in the first of these ways that shows anything of it, the others only in
+    the first way. `read`: the passages of the turns, if they were read before."""
     places = [(source.turn.session_id, source.turn.number) for source in sources]
     memories = passage_queries.memories_of_turns(connection, places, Filters())
     named = [
@@ -144,7 +144,7 @@ def _scores(
     shown: Shown,
     semantic_index: SemanticIndex | None,
 ) -> dict[int, dict[int, float]]:
-    """Of all turns at once: much of it takes as long for one."""
+    """Scores the passages of all turns at once: much of it takes as long for one."""
     return passage_scores(
         connection, turn_ids, shown.query, semantic_index, shown.terms, shown.bm25
     )

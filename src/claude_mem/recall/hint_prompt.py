@@ -20,7 +20,8 @@ _URL_PARTS = re.compile(r"[/#?&=]")
 
 
 def typed_text(prompt: str) -> str:
-    """Empty for commands, messages of the client, and prompts that are pasted as a whole."""
+    """Returns the typed text; empty for commands, messages of the client, and prompts that are
+    pasted as a whole."""
     typed = _HEADING.sub("", _subject(prompt)).strip()
     return _URL.sub(_end_of_url, typed).strip()[:MAX_TYPED]
 
@@ -36,7 +37,7 @@ def _subject(prompt: str) -> str:
 
 
 def _end_of_url(match: re.Match[str]) -> str:
-    """ "issues 12" of https://host/owner/name/issues/12."""
+    """Returns "issues 12" of https://host/owner/name/issues/12."""
     parts = [part for part in _URL_PARTS.split(match[1]) if part]
     return " ".join(parts[-2:] if len(parts) > 3 else parts[1:][-1:])
 

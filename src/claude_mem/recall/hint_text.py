@@ -57,18 +57,18 @@ _WORD = re.compile(r"\w+")
 
 
 def plain(text: str) -> str:
-    """On one line, without markup that only matters on several."""
+    """Writes the text on one line, without markup that only matters on several."""
     return escape_fences(one_line(_LINE_END.sub("; ", _MARKUP.sub(" ", text))))
 
 
 def lasting(text: str) -> str:
-    """Without trailers of commits and sentences about the moment, each sentence on its line."""
+    """Removes trailers of commits and sentences about the moment; each sentence is on its line."""
     return "\n".join(_lasting(text))
 
 
 def work_in(text: str, leads: Callable[[str], bool]) -> str:
-    """As `lasting` and `plain`, without headings and code, from the first sentence that may lead;
-    empty if none may."""
+    """Shortens a text as `lasting` and `plain` do, without headings and code, from the first
+    sentence that may lead; empty if none may."""
     sentences = _lasting(text)
     if len(sentences) > 1 and _MIDDLE.match(sentences[0]):
         del sentences[0]
@@ -88,7 +88,7 @@ def _is_layout(sentence: str) -> bool:
 
 
 def whole_sentences(text: str, tokens: int) -> str:
-    """From the start, as many as fit."""
+    """Returns as many sentences from the start as fit."""
     result = ""
     for sentence in _SENTENCE.split(text):
         longer = f"{result} {sentence}".strip()

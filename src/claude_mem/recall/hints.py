@@ -374,9 +374,9 @@ def _unknown(
     passages: dict[int, Sequence[Passage]],
     min_score_share: float,
 ) -> Iterator[_Candidate]:
-    """Those that say what neither the prompt nor the context says, and that still holds: the best,
-    and others of such a share of its score. Adds the passages of the turns that it reads, few at
-    once: mostly the first ones are shown."""
+    """Returns the candidates that say what neither the prompt nor the context says, and that still
+    holds: the best, and others of such a share of its score. Adds the passages of the turns that it
+    reads, few at once: mostly the first ones are shown."""
     own = _files_of_client(connection, [candidate.ranked.turn.id for candidate in candidates])
     candidates = [candidate for candidate in candidates if candidate.ranked.turn.id not in own]
     least = 0.0
@@ -416,7 +416,7 @@ def _select(candidates: Sequence[_Candidate], needed: float, rule: Rule) -> list
 
 
 def _words_held(row: PassageRow, terms: Sequence[Term]) -> tuple[str, ...]:
-    """Rarest first."""
+    """Returns the words that are held, rarest first."""
     matching = [term for term in terms if passage_queries.holds(row, term_hashes.hashed(term.stem))]
     return tuple(term.text for term in sorted(matching, key=lambda term: -term.weight))
 
@@ -426,7 +426,8 @@ def _words(text: str) -> set[str]:
 
 
 def _is_worth_reading(passage: Passage, known: _Known) -> bool:
-    """Not for lists of commands, files and labels, and not for what the prompt says itself."""
+    """Whether a passage is worth reading: lists of commands, files and labels are not, nor is what
+    the prompt says itself."""
     words = passage.text.split()
     names = sum("/" in word or "-" in word or "\\" in word for word in words)
     return (

@@ -27,13 +27,13 @@ class MemoryId(NamedTuple):
 
 
 def parse_memory_id(text: str) -> MemoryId | None:
-    """12, #12, S3 or P4; None for anything else. Others are no documents: see `parse_any_id`."""
+    """Reads 12, #12, S3 or P4; None for anything else, also for F5 (see `parse_any_id`)."""
     memory_id = parse_any_id(text)
     return memory_id if memory_id is None or memory_id.kind not in ("fact", "team") else None
 
 
 def parse_any_id(text: str) -> MemoryId | None:
-    """Also F5, a fact, and T6, a turn of a team."""
+    """Reads an id of any kind, also F5, a fact, and T6, a turn of a team."""
     prefix = "" if text[:1].isdecimal() else text[:1].upper()
     digits = text[1:] if prefix else text
     if prefix not in _KINDS or not (digits.isascii() and digits.isdecimal()):

@@ -59,7 +59,7 @@ def find_named_turns(
     without: Iterable[int],
     semantic_index: SemanticIndex,
 ) -> list[NamedTurn]:
-    """Best first; `without` turns of these sessions."""
+    """Finds turns, best first; `without` turns of these sessions."""
     names = _rare(connection, names)
     holding = {name: _turns_with(connection, name, filters.project_id) for name in names}
     edited = {name: _edited(connection, name, filters.project_id) for name in names if name.is_file}
@@ -100,7 +100,7 @@ def find_named_turns(
 
 
 def _rare(connection: sqlite3.Connection, names: Sequence[Name]) -> list[Name]:
-    """Those that are in the index, and not everywhere."""
+    """Returns the names that are in the index, and not everywhere."""
     stems = {name: [stem(piece.lower()) for piece in pieces(name.text)] for name in names}
     total = passage_queries.passage_count(connection)
     counts = term_counts(connection, {form for forms in stems.values() for form in forms}, total)
@@ -170,7 +170,7 @@ def _count_turns(connection: sqlite3.Connection, filters: Filters) -> int:
 def nearest_passage(
     connection: sqlite3.Connection, turn: int, typed: str, semantic_index: SemanticIndex
 ) -> float:
-    """Its cosine with the text."""
+    """Returns the cosine of the nearest passage with the text."""
     ids = [
         row.id for row in passage_queries.rows_of_turn(connection, turn) if row.kind in _SUBSTANCE
     ]

@@ -57,7 +57,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """[since, until) in Unix milliseconds, in the time zone of the query."""
+    """A span [since, until) in Unix milliseconds, in the time zone of the query."""
 
     since: int
     until: int
@@ -65,7 +65,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """ "before the release": its time must be looked up in the memories."""
+    """An occasion such as "before the release": its time must be looked up in the memories."""
 
     relation: str
     words: str
@@ -139,7 +139,7 @@ def stems_of(parsed: ParsedQuery) -> frozenset[str]:
 
 
 def content_stems(text: str) -> frozenset[str]:
-    """Of the words that say something."""
+    """Returns the stems of the words that say something."""
     words = {piece.lower() for piece in pieces(text) if len(piece) > 2} - STOP_WORDS
     return frozenset(stems(words).values())
 
@@ -150,7 +150,7 @@ def _is_exclusion(chunk: str) -> bool:
 
 
 def _words(chunks: list[str]) -> tuple[Word, ...]:
-    """Without stop words, unless there is nothing else."""
+    """Returns the words without stop words, unless there is nothing else."""
     words: dict[tuple[str, ...], Word] = {}  # by their pieces, which ignore case
     for chunk in chunks:
         for word in _words_of(chunk):
@@ -293,7 +293,7 @@ def _date(match: re.Match[str], text: str, today: datetime) -> list[Span]:
 
 
 def _month(match: re.Match[str], text: str, today: datetime) -> list[Span]:
-    """May and march are other words too: as months they must follow a word like "in"."""
+    """Reads a month. May and march are other words too: they must follow a word like "in"."""
     word = match["month"].lower()
     ambiguous = word in ("may", "march", "mar", "jun", "dec", "sep", "oct", "jan")
     before = text[: match.start("month")]
@@ -309,7 +309,7 @@ def _year(match: re.Match[str], text: str, today: datetime) -> list[Span]:
 
 
 def _ago(match: re.Match[str], text: str, today: datetime) -> list[Span]:
-    """As precise as its unit: three weeks ago is a week, give or take a few days."""
+    """Reads a span as precise as its unit: three weeks ago is a week, give or take a few days."""
     unit = match["unit"].lower()
     days = _amount(match) * {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
     spread = {"day": 0, "week": 4, "month": 15, "year": 183}[unit]

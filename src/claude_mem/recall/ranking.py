@@ -132,7 +132,7 @@ def rank(
     weights: Weights = WEIGHTS,
     loaded: LoadedIndex | None = None,
 ) -> list[RankedTurn]:
-    """Best first, at least `count` where there are so many."""
+    """Ranks turns, best first, at least `count` where there are so many."""
     candidates = collect(connection, parsed, filters, count, weights, loaded)
     return rank_candidates(connection, candidates, parsed, filters, count, weights)
 
@@ -162,8 +162,8 @@ def collect(
     terms: list[Term] | None = None,
     depth: Depth | None = None,
 ) -> Candidates:
-    """For at least `count` turns, where there are so many. `terms`: those of the query, if they
-    were looked up before. `depth`: if it is not that of a search."""
+    """Collects passages for at least `count` turns, where there are so many. `terms`: those of the
+    query, if they were looked up before. `depth`: if it is not that of a search."""
     depth = depth or SEARCH
     terms = look_up_terms(connection, parsed) if terms is None else terms
     by_vector, read = max(depth.by_vector, 2 * count), depth.read
@@ -211,7 +211,7 @@ def texts_by_stem(parsed: ParsedQuery) -> dict[str, str]:
 
 
 def _grams(piece: str) -> list[str]:
-    """Of a run of unspaced script, what the index has of it."""
+    """Returns what the index has of a run of unspaced script."""
     return grams(piece)[:-1] or [piece]
 
 
@@ -230,7 +230,7 @@ def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[T
 
 
 def embedded_text(parsed: ParsedQuery, terms: list[Term]) -> str:
-    """Without text in a script that no passage has, which would only add noise to the vector."""
+    """Removes text in a script that no passage has, which would only add noise to the vector."""
     if any(is_unspaced(term.text) for term in terms) or not terms:
         return parsed.text
     return spaced_text(parsed.text)
@@ -259,8 +259,8 @@ def _by_words(
 
 
 def _rarest(parsed: ParsedQuery, terms: list[Term], most: int | None) -> ParsedQuery:
-    """Its rarest words, which have at most so many matches in all, or are few: reading the matches
-    of common words takes the longest, and they decide the least."""
+    """Reduces a query to its rarest words, which have at most so many matches in all, or are few:
+    reading the matches of common words takes the longest, and they decide the least."""
     if most is None:
         return parsed
     counts = {term.stem: term.count for term in terms}
@@ -330,7 +330,8 @@ def _cosines(
     weights: Weights,
     loaded: LoadedIndex | None,
 ) -> dict[int, float]:
-    """Of the passages that match by words, and of the nearest where the query allows for them."""
+    """Returns the cosines of the passages that match by words, and of the nearest where the query
+    allows for them."""
     if loaded is None:
         return {}
     is_strict = bool(parsed.phrases or parsed.excluded)  # nothing but what matches by words
@@ -446,7 +447,7 @@ def find_evidence(
 
 
 def _passages_holding(rows: Sequence[PassageRow], terms: list[Term]) -> list[list[int]]:
-    """For each term the numbers of the passages that hold it."""
+    """Returns for each term the numbers of the passages that hold it."""
     hashes = [term_hashes.hashed(term.stem) for term in terms]
     return [
         [number for number, row in enumerate(rows) if term_hashes.holds_term(row.terms, of_term)]
@@ -472,7 +473,7 @@ def order(
     weights: Weights = WEIGHTS,
     count: int | None = None,
 ) -> list[RankedTurn]:
-    """Best first. Neighbours that cannot be among the first `count` are left out."""
+    """Orders turns, best first. Neighbours that cannot be among the first `count` are left out."""
     is_sentence = parsed.is_sentence
     turns = candidates.turns
     best, scores = _turn_scores(candidates, is_sentence, weights)
@@ -498,7 +499,7 @@ def order(
 def _turn_scores(
     candidates: Candidates, is_sentence: bool, weights: Weights
 ) -> tuple[dict[int, Rated], dict[int, float]]:
-    """By turn its best passage, and its score."""
+    """Returns by turn its best passage, and its score."""
     turns, near = candidates.turns, candidates.near
     min_coverage = weights.min_coverage if is_sentence else -1.0
     best: dict[int, Rated] = {}
@@ -590,7 +591,6 @@ class Booster:
     def factors(
         self, turns: Sequence[TurnRow], passages: Sequence[PassageRow | None]
     ) -> list[float]:
-        """Of each turn with its best passage."""
         weights = self.weights
         factors = [
             self._length_factor(turn.words if passage is None else passage.words)

@@ -29,7 +29,8 @@ class RelatedQuery:
 def related(
     store: StoreReader, query: RelatedQuery, semantic_index: SemanticIndex | None
 ) -> SearchResult:
-    """Nearest first; the score is the cosine. What is too far to answer a query is left out."""
+    """Lists related memories, nearest first; the score is the cosine. What is too far to answer a
+    query is left out."""
     if semantic_index is None:
         raise BadInput("there is no semantic index: CLAUDE_MEM_EMBEDDER is none")
     document = query.anchor.document

@@ -127,7 +127,7 @@ def search(
     semantic_index: SemanticIndex | None = None,
     weights: Weights = WEIGHTS,
 ) -> SearchResult:
-    """By words, and by meaning where there is a semantic index."""
+    """Searches by words, and by meaning where there is a semantic index."""
     parsed = parse_query(query.text, now)
 
     def work(connection: sqlite3.Connection) -> SearchResult:
@@ -325,15 +325,13 @@ _MARK_COLUMNS = {
 
 
 class RowMarks(NamedTuple):
-    """Of a memory."""
-
     marks: tuple[str, ...]
     continues: MemoryId | None  # the best known memory of the turn that started its background task
     outside_words: str  # hashes of those of its turn, separated by spaces
 
 
 def marks_of(connection: sqlite3.Connection, ids: Sequence[MemoryId]) -> dict[MemoryId, RowMarks]:
-    """Only those that have any."""
+    """Returns the marks of the memories that have any."""
     notes: dict[MemoryId, RowMarks] = {}
     for kind, columns in _MARK_COLUMNS.items():
         for number, *flags, parent, words in _read_marks(connection, kind, columns, ids):
@@ -347,7 +345,7 @@ def marks_of(connection: sqlite3.Connection, ids: Sequence[MemoryId]) -> dict[Me
 def outside_words_of(
     connection: sqlite3.Connection, ids: Sequence[MemoryId]
 ) -> dict[MemoryId, frozenset[str]]:
-    """Of memories whose turn has words from outside."""
+    """Returns the words from outside of memories whose turn has any."""
     return {
         MemoryId(kind, number): frozenset(words.split())
         for kind, columns in _MARK_COLUMNS.items()
@@ -376,12 +374,12 @@ def _read_marks(
 
 
 def snippet_length(row: int) -> int:
-    """Of so many rows before it."""
+    """Returns the length of the snippet of a row by the number of rows before it."""
     return SNIPPET_LENGTH if row < FIRST_ROWS else LATER_LENGTH
 
 
 def snippet(text: str, stems: frozenset[str], length: int = SNIPPET_LENGTH) -> str:
-    """About `length` characters around the place where most words have one of these stems."""
+    """Cuts out about `length` characters where most words have one of these stems."""
     line = " ".join(text.split())
     if len(line) <= length:
         return line
@@ -453,14 +451,15 @@ def _best_window(line: str, hits: Sequence[WordPlace], length: int) -> WordPlace
 
 
 def _first_start(line: str, last: WordPlace, length: int) -> int:
-    """Of the words up to this one that fit, the first."""
+    """Returns the start of the first of the words up to this one that fit."""
     start, end = last
     space = line.find(" ", max(0, end - length), start)
     return space + 1 if space >= 0 else start
 
 
 def _last_end(line: str, start: int, length: int) -> int:
-    """Of the words from this start that fit, the end of the last; that of the first if none do."""
+    """Returns the end of the last word from this start that fits; that of the first if none
+    does."""
     if len(line) < start + length:
         return len(line)
     end = line.rfind(" ", start, start + length)

@@ -21,7 +21,7 @@ DEFAULT_DEPTH = 10
 
 @dataclass(frozen=True, slots=True)
 class TimelineQuery:
-    """Around a memory; without one, around the best match of a text."""
+    """A query around a memory; without one, around the best match of a text."""
 
     anchor: MemoryId | None = None
     text: str = ""
@@ -48,7 +48,7 @@ def timeline(
     now: datetime,
     semantic_index: SemanticIndex | None = None,
 ) -> Timeline | None:
-    """Within the project of the anchor; None when nothing matches the text."""
+    """Lists what surrounds the anchor, within its project; None when nothing matches the text."""
     anchor = query.anchor
     if anchor is None:
         result = search(store, Query(query.text, query.filters, limit=1), now, semantic_index)

@@ -2,7 +2,7 @@
 
 
 def estimate_tokens(text: str) -> int:
-    """Four bytes a token, rounded up: within a fifth for English and code."""
+    """Estimates the tokens, four bytes each, rounded up: within a fifth for English and code."""
     return tokens_of_bytes(len(text.encode("utf-8", "replace")))
 
 

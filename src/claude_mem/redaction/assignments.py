@@ -210,7 +210,7 @@ class _Assignment:
 
     @property
     def is_environment(self) -> bool:
-        """NAMES_LIKE_THIS."""
+        """Whether the name is one of the environment, as in NAMES_LIKE_THIS."""
         return self.name == self.name.upper() and len(self.name) > 3
 
     def span(self) -> Span | None:

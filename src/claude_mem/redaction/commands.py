@@ -27,7 +27,8 @@ def _is_token(value: str) -> bool:
 
 
 def _is_typed(value: str) -> bool:
-    """Not a port, a file or a directory, which other commands have behind -p."""
+    """Whether the value is a password, and not a port, a file or a directory, which other commands
+    have behind -p."""
     return is_password(value) and any(map(str.isalpha, value)) and "/" not in value.strip("/")
 
 

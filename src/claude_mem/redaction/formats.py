@@ -23,7 +23,7 @@ def _is_token(value: str) -> bool:
 
 
 def _is_user_and_password(value: str) -> bool:
-    """Base64 of `user:password`."""
+    """Whether the value is base64 of `user:password`."""
     try:
         decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
     except ValueError:

@@ -43,7 +43,8 @@ def is_quoted_secret(sure: Certainty, value: str) -> bool:
 
 
 def is_argument(sure: Certainty, value: str) -> bool:
-    """Of a flag or of the environment: there nothing but a value can be."""
+    """Whether the argument of a flag, or a value of the environment, is secret: there nothing but a
+    value can be."""
     if value.startswith(MARK):
         return False
     if sure is Certainty.PASSWORD:
@@ -60,7 +61,7 @@ def is_argument(sure: Certainty, value: str) -> bool:
 
 
 def is_flag_value(sure: Certainty, value: str) -> bool:
-    """Behind `--token` or `API_TOKEN=`, where people write whatever they chose."""
+    """Whether a value behind `--token` or `API_TOKEN=`, where people write anything, is secret."""
     if value.startswith((MARK, "-")) or _VARIABLE.fullmatch(value):
         return False
     if sure is Certainty.POSSIBLE:
@@ -79,7 +80,8 @@ def is_environment_value(sure: Certainty, value: str) -> bool:
 
 
 def is_listed_secret(sure: Certainty, value: str) -> bool:
-    """In a list of strings or a call, where the name may be a string like any other."""
+    """Whether a value in a list of strings or a call is secret, where the name may be a string like
+    any other."""
     if any(c in value for c in " \t\n") or value.startswith(MARK):
         return False
     is_named = sure in (Certainty.LIKELY, Certainty.SECRET)
@@ -91,7 +93,7 @@ def is_connection_password(sure: Certainty, value: str) -> bool:
 
 
 def is_setting(sure: Certainty, value: str) -> bool:
-    """On a line of its own, as in YAML, where it might be a type."""
+    """Whether a value on a line of its own, as in YAML, is secret, where it might be a type."""
     if sure is Certainty.PASSWORD and value.islower() and len(value) >= 8:
         return is_password(value)
     if sure in (Certainty.LIKELY, Certainty.SECRET) and is_made_up(value):
@@ -100,7 +102,7 @@ def is_setting(sure: Certainty, value: str) -> bool:
 
 
 def is_plain_secret(sure: Certainty, value: str) -> bool:
-    """Without quotes in code or prose, where it might be any word."""
+    """Whether a value without quotes in code or prose is secret, where it might be any word."""
     if len(value) < 6 or value.startswith(MARK):
         return False
     if sure is Certainty.PASSWORD:
@@ -122,7 +124,7 @@ def is_told_password(sure: Certainty, value: str) -> bool:
 
 
 def is_mixed(sure: Certainty, value: str) -> bool:
-    """Unlike a name, even in a sentence."""
+    """Whether a value is unlike a name, even in a sentence."""
     kinds = (str.isdigit, str.isalpha)
     return len(value) >= 20 and all(any(map(k, value)) for k in kinds) and _is_key(sure, value)
 

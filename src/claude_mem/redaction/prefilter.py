@@ -49,12 +49,12 @@ class Vocabulary:
         self._clues_by_run: dict[bytes, frozenset[str]] = {}
 
     def add_parts(self, parts: Iterable[str]) -> None:
-        """In lower case; each is a clue wherever it stands in a run."""
+        """Adds parts in lower case; each is a clue wherever it stands in a run."""
         self._parts.update(part.encode() for part in parts)
         self._forget()
 
     def add_words(self, words: Iterable[str]) -> None:
-        """In lower case; the clue is `whole` of each."""
+        """Adds words in lower case; the clue is `whole` of each."""
         self._words.update(word.encode() for word in words)
         self._forget()
 
@@ -100,7 +100,7 @@ class Vocabulary:
         return known.values()
 
     def _judged(self, runs: list[bytes]) -> Iterator[tuple[bytes, str]]:
-        """By what is found in all of them together: few runs have a clue."""
+        """Judges runs by what is found in all of them together: few runs have a clue."""
         joined = b" %b " % b" ".join(runs)
         lowered = joined.lower()
         for part in self._parts:

@@ -49,7 +49,7 @@ def find_private_keys(subject: Subject) -> Iterator[Span]:
 def _from_begin(
     text: str, begins: list[tuple[int, int]], ends: list[tuple[int, int]]
 ) -> Iterator[Span]:
-    """Between the marks; where the end mark is missing, what looks like lines of a key."""
+    """Finds what is between marks; where the end is missing, what looks like lines of a key."""
     place = 0
     for number, (start, after) in enumerate(begins):
         following = begins[number + 1][0] if number + 1 < len(begins) else len(text)
@@ -65,7 +65,7 @@ def _from_begin(
 
 
 def _before_end(text: str, ends: list[tuple[int, int]], done: int) -> Iterator[Span]:
-    """Where the begin mark is missing."""
+    """Finds the lines of a key before an end mark whose begin mark is missing."""
     for number, (start, end) in enumerate(ends):
         least = max(ends[number - 1][1] if number else 0, start - _LONGEST_TAIL)
         tail = _TAIL.match(text[least:start][::-1]) if end > done else None

@@ -52,8 +52,8 @@ def _finders() -> "tuple[Callable[[Subject], Iterable[Span]], ...]":
 
 
 def load_finders() -> None:
-    """Before the first event: one that a worker is reading when it is killed is under suspicion,
-    so reading must take no time for imports."""
+    """Loads all finders before the first event: one that a worker is reading when it is killed is
+    under suspicion, so reading must take no time for imports."""
     Redactor().redact_json({"load": "all finders"})
 
 
@@ -66,7 +66,7 @@ class Redactor:
         self._recent_characters = 0
 
     def redact(self, text: str) -> str:
-        """Again until nothing changes: what is removed may have hidden another secret."""
+        """Redacts again until nothing changes: what is removed may have hidden another secret."""
         for _ in range(PASSES):
             spans = self._spans(text)
             if not spans:
@@ -169,7 +169,7 @@ class Redactor:
         return f"{MARK}{kind}]" if kind else text
 
     def _redact_command(self, items: list[Json]) -> list[Json]:
-        """["curl", "-u", "me:…"] is searched as the command that it is."""
+        """Searches ["curl", "-u", "me:…"] as the command that it is."""
         command = _command_line(items)
         spans = self._spans(command) if command else []
         if not spans:

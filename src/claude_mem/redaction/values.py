@@ -104,7 +104,7 @@ def is_uuid(value: str) -> bool:
 
 
 def is_password(value: str) -> bool:
-    """Something typed or generated, and not a word that stands in a password's place."""
+    """Whether a value is typed or generated, and not a word that stands in a password's place."""
     if len(value) < 4 or is_reference(value) or is_placeholder(value):
         return False
     if not any(map(str.isalpha, value)) and not value.isdigit():
@@ -113,7 +113,7 @@ def is_password(value: str) -> bool:
 
 
 def _is_name(value: str) -> bool:
-    """Several words joined as in code, or words about secrets."""
+    """Whether a value is several words joined as in code, or words about secrets."""
     if any(map(str.isdigit, value)):
         return False
     if _NAME.match(value) and _likeness_to_words(value) >= 2:
@@ -173,7 +173,7 @@ _WEIGHTS = {
 
 
 def _likeness_to_words(value: str) -> float:
-    """Above zero for words and names made of them, below for random letters and digits."""
+    """Rates a value: above zero words and names made of them, below random letters and digits."""
     likeness = 0.0
     for chunk in _CHUNK.findall(value):
         parts = _PART.findall(chunk)

@@ -48,7 +48,7 @@ _EXAMPLE = re.compile(r"(?i)example|x{8}|\.{3}|your[_-]")
 
 
 def _is_candidate(run: str) -> bool:
-    """Of names: inside of one there is no token without a digit."""
+    """Whether a run may hold a token: inside of a name there is none without a digit."""
     if _DIGIT.search(run) is not None:
         return True
     if run[:3] in _BEGINNINGS:
@@ -63,7 +63,7 @@ def _is_random(body: str) -> bool:
 
 
 def _is_in_base64(text: str, prefix: re.Match[str]) -> bool:
-    """Somewhere in an image, where short prefixes occur by chance."""
+    """Whether a place is somewhere in an image, where short prefixes occur by chance."""
     start = prefix.start()
     if len(prefix[0]) > _CHANCE or text[max(0, start - 1) : start] not in ("+", "/"):
         return False
@@ -201,7 +201,7 @@ def _judge_runs(runs: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _with_prefix(runs: str) -> Iterator[tuple[str, str]]:
-    """Those in which a prefix is followed by as much as its tokens need."""
+    """Gives the runs in which a prefix is followed by as much as its tokens need."""
     match = _PREFIX_IN_RUNS.search(runs)
     while match is not None:
         start, behind = match.start(), match.end("prefix")

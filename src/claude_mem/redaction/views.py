@@ -79,7 +79,7 @@ class View:
         return Span(self._place(span.start)[0], self._place(span.end - 1)[1], span.kind)
 
     def _place(self, position: int) -> tuple[int, int]:
-        """From where to where the character at this position was written."""
+        """Returns from where to where the character at this position was written."""
         number = bisect_right(self._starts, position) - 1
         start, end = self._origins[number]
         if end - start != len(self._pieces[number]):

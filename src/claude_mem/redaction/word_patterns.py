@@ -21,7 +21,7 @@ class Subject:
 
 
 def _lower(text: str) -> str:
-    """In lower case and of the same length, so that places in one are places in the other."""
+    """Lowers the text without changing its length: places in one are places in the other."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else text.translate(_ASCII_LOWER)
 

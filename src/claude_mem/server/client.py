@@ -60,13 +60,13 @@ def _working_directory(directory: Path) -> Iterator[None]:
 def ask_worker(
     layout: Layout, path: str, body: Json = None, timeout: float = 10.0, method: str = "POST"
 ) -> Json:
-    """GET, or `method` if there is a body; returns the JSON of a 200 response."""
+    """Sends GET, or `method` if there is a body; returns the JSON of a 200 response."""
     result: Json = json.loads(_ask(layout, path, body, timeout, method))
     return result
 
 
 def ask_text(layout: Layout, path: str, timeout: float) -> str:
-    """GET, where the response is not JSON."""
+    """Sends GET where the response is not JSON."""
     return _ask(layout, path, None, timeout, "GET").decode()
 
 
@@ -99,7 +99,7 @@ def request(
     body: Json = None,
     method: str = "POST",
 ) -> dict[str, Any]:
-    """For a command: starts the worker if it is not running, and returns its response."""
+    """Sends the request of a command, for which it starts the worker if needed."""
     start(layout, environ)
     result = ask_worker(layout, path, body, timeout=COMMAND_SECONDS, method=method)
     return cast("dict[str, Any]", result)
@@ -117,7 +117,8 @@ def running_worker(layout: Layout) -> dict[str, Json] | None:
 
 
 def _last_state(layout: Layout) -> dict[str, Json] | None:
-    """For a worker that holds the lock but does not respond: starting, stopping, or stuck."""
+    """Reads the last state of a worker that holds the lock but does not respond: starting,
+    stopping, or stuck."""
     try:
         state: Json = json.loads(layout.worker_state.read_bytes())
     except (OSError, ValueError):

@@ -53,12 +53,12 @@ async def _respond(
 
 
 def _literal(text: str) -> bytes:
-    """As UTF-8: escapes would count against the limit of an agent."""
+    """Encodes a text as UTF-8: escapes would count against the limit of an agent."""
     return _encoded(json.dumps(text, ensure_ascii=False)) if text else b""
 
 
 def _encoded(text: str) -> bytes:
-    """Half of a surrogate pair, which UTF-8 does not have, becomes a `?`."""
+    """Encodes a text; half of a surrogate pair, which UTF-8 does not have, becomes a `?`."""
     return text.encode("utf-8", "replace")
 
 

@@ -24,7 +24,7 @@ class PortLimits:
 
 
 def raise_descriptor_limit() -> int:
-    """To what this process needs, as far as it may; returns the limit."""
+    """Raises the limit to what this process needs, as far as it may; returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -38,7 +38,7 @@ def limits_for(descriptors: int) -> PortLimits:
 
 
 def bounded_protocol(limits: PortLimits) -> type[asyncio.Protocol]:
-    """uvicorn's protocol, which by itself waits for a request as long as its client likes."""
+    """Limits uvicorn's protocol, which by itself waits for a request for any time."""
 
     class BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         _deadline: asyncio.TimerHandle | None = None

@@ -179,7 +179,7 @@ def _capture_line(capture: dict[str, Json]) -> str:
 
 
 def _imported_line(state: Json) -> str:
-    """Empty where all imported turns have their summaries."""
+    """Writes the line about imported turns; empty where all have their summaries."""
     assert isinstance(state, dict)
     parts = []
     if waiting := state.get("waiting"):

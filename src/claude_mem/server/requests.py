@@ -75,7 +75,7 @@ def required_text(body: Mapping[str, Json], *names: str) -> str:
 
 
 def reject_parameters(request: Request) -> None:
-    """For routes without query parameters."""
+    """Rejects query parameters of routes that have none."""
     params.check_names(request.query_params, ())
 
 

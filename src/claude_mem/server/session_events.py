@@ -160,7 +160,7 @@ def _first(body: dict[str, Json], *names: str) -> Json:
 
 
 def _prompt_number(body: dict[str, Json]) -> int | None:
-    """As the client counts its prompts; None if it is no such number."""
+    """Reads the number of a prompt as the client counts them; None if it is no such number."""
     value = _first(body, "prompt_number", "promptNumber")
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10:
         value = int(value)
@@ -170,7 +170,7 @@ def _prompt_number(body: dict[str, Json]) -> int | None:
 
 
 def _number_note(action: str, body: dict[str, Json], recorded: Recorded) -> str | None:
-    """Where the event went, if not to the prompt that the client named."""
+    """Tells where the event went, if not to the prompt that the client named."""
     requested, number = _first(body, "prompt_number", "promptNumber"), recorded.prompt_number
     if requested is None or number in (None, _prompt_number(body)):
         return None

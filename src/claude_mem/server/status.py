@@ -53,7 +53,7 @@ def _health(worker: Worker, process: dict[str, Json]) -> dict[str, Json]:
 
 
 def resident_bytes() -> int:
-    """Of this process; without /proc, the most that it ever had."""
+    """Returns the memory of this process; without /proc, the most that it ever had."""
     try:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
         return pages * resource.getpagesize()

@@ -53,7 +53,7 @@ def _message(cursor: str, data: bytes) -> bytes:
 
 
 def json_line(value: dict[str, Json]) -> bytes:
-    """JSON in UTF-8; half of a surrogate pair, which UTF-8 does not have, becomes a `?`."""
+    """Writes JSON in UTF-8; half of a surrogate pair, which UTF-8 does not have, becomes a `?`."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 

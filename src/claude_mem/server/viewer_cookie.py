@@ -41,7 +41,7 @@ CONFIRMATION_HEADER = "claude-mem-confirmation"
 
 
 def cookie_name(host: str) -> str:
-    """One for each port: browsers share cookies between the ports of a host."""
+    """Names one cookie for each port: browsers share cookies between the ports of a host."""
     return f"{_PREFIX}_{_port(host)}"
 
 

@@ -58,7 +58,7 @@ def back_up(
 
 
 def newest_first(directory: Path) -> list[Path]:
-    """Of this and of earlier versions; the names begin with the time."""
+    """Lists backups of this and of earlier versions; their names begin with the time."""
     paths = (path for path in directory.glob(_NAMES) if path.name.endswith(_SUFFIXES))
     return sorted((path for path in paths if path.is_file()), reverse=True)
 
@@ -116,7 +116,8 @@ def _copy(source: sqlite3.Connection, target: Path, is_cancelled: IsCancelled) -
 def _copy_pages(
     source: sqlite3.Connection, copy: sqlite3.Connection, is_cancelled: IsCancelled
 ) -> None:
-    """In one read transaction: otherwise it would begin anew whenever another process writes."""
+    """Copies the pages in one read transaction: otherwise it would begin anew whenever another
+    process writes."""
 
     def check(status: int, remaining: int, total: int) -> None:
         _check(is_cancelled)

@@ -66,7 +66,7 @@ class ChangeCounters:
                 )
 
     def commit(self) -> None:
-        """After the commit: until then others read the rows as they were."""
+        """Counts the changes after the commit: until then others read the rows as they were."""
         self._of_all += None in self._changed
         self._of_projects.update(project for project in self._changed if project is not None)
         self._changed.clear()

@@ -12,7 +12,8 @@ def now_ms() -> int:
 
 
 def awake_ms() -> int:
-    """Now, less the time that the machine slept since this process began. It never goes back."""
+    """Returns the time now, less the time that the machine slept since this process began. It never
+    goes back."""
     return _BEGAN_MS + time.monotonic_ns() // 1_000_000
 
 

@@ -26,7 +26,7 @@ UNRELEASED = (
 
 
 def is_older(names: Collection[str]) -> bool:
-    """Than the version at that commit."""
+    """Whether the file is older than the version at that commit."""
     return not set(names) >= set(NAMES)
 
 

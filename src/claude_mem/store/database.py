@@ -241,7 +241,7 @@ class Writer:
         return self.submit_alone(self._changes.watch)
 
     def change_counts(self, project_id: int) -> "Future[ChangeCounts]":
-        """After all writes that were submitted before."""
+        """Returns the counts after all writes that were submitted before."""
         return self.submit_alone(lambda c: self._changes.current(c, project_id))
 
     def close(self) -> None:

@@ -49,7 +49,8 @@ def _part_of(table: str) -> str:
 
 
 def size_of(path: Path) -> int:
-    """Of a file, or of all files in a directory; 0 of what is not there, or was just removed."""
+    """Returns the size of a file, or of all files in a directory; 0 for what is not there, or was
+    just removed."""
     try:
         if path.is_dir():
             return sum(size_of(inner) for inner in path.iterdir())

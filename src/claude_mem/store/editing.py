@@ -71,7 +71,8 @@ def edit(
 def _edit_fact(
     connection: sqlite3.Connection, row: sqlite3.Row, values: Mapping[str, Value], editor: Editor
 ) -> int:
-    """By the user. A turn that reveals the original again is one more source of the edited fact."""
+    """Edits a fact for the user. A turn that reveals the original again is one more source of the
+    edited fact."""
     new = {name: str(values.get(name, row[name]) or "") for name in FIELDS["fact"]}
     if not new["value"]:
         raise BadInput("a fact needs a value: to remove it, use wrong", "value")
@@ -157,7 +158,7 @@ def _update(
 
 
 def protected_ordinals(connection: sqlite3.Connection, turn_id: int) -> set[int]:
-    """Of the turn's observations, those that observers leave as they are."""
+    """Returns those of the turn's observations that observers leave as they are."""
     rows = connection.execute(
         f"SELECT ordinal FROM observations WHERE turn_id = ? AND {PROTECTED}", (turn_id,)
     )

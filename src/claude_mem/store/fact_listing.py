@@ -38,8 +38,8 @@ def list_records(
     limit: int = -1,
     offset: int = 0,
 ) -> list[JsonRow]:
-    """Those that hold first, then candidates; of them pinned ones, those of the most turns, and
-    the latest."""
+    """Lists facts, first those that hold, then candidates; of them first the pinned ones, those of
+    the most turns, and the latest."""
     rows = connection.execute(
         f"{_FACTS} WHERE (?1 IS NULL OR m.project_id = ?1)"
         " AND (?2 = '[]' OR m.kind IN (SELECT value FROM json_each(?2)))"

@@ -71,7 +71,7 @@ def facts_of_summary(summary: Summary) -> Iterator[ProposedFact]:
 
 
 def save_proposals(connection: sqlite3.Connection, turn_id: int, distillate: Distillate) -> None:
-    """Those of a model are kept apart from the draft's: each replaces only its own."""
+    """Saves what a model proposes apart from the draft's facts: each replaces only its own."""
     if distillate.model is None:
         proposals = (*facts_of_summary(distillate.summary), *distillate.facts)
         replace_facts(connection, turn_id, proposals, LOCAL)
@@ -110,7 +110,8 @@ def replace_facts(
 
 
 def _is_acceptable(connection: sqlite3.Connection, project_id: int, proposal: ProposedFact) -> bool:
-    """Only the user's own words make a rule, and one is taken back only if it exists."""
+    """Whether a proposal is stored: only the user's own words make a rule, and one is taken back
+    only if it exists."""
     if proposal.kind != "rule" or not proposal.value:
         return bool(proposal.value)
     if proposal.status == "past":
@@ -171,7 +172,7 @@ def _drop_outside_sources(connection: sqlite3.Connection, fact_id: int) -> bool:
 def _same_fact(
     connection: sqlite3.Connection, project_id: int, proposal: ProposedFact
 ) -> int | None:
-    """Also if it was edited since."""
+    """Finds the stored fact that is the same, also if it was edited since."""
     for prefix in ("", "original_"):  # one query for both would read all facts of the kind
         row = connection.execute(
             f"SELECT id FROM facts WHERE project_id = ? AND kind = ? AND {prefix}scope = ?"
@@ -265,7 +266,7 @@ def list_facts(
     kinds: Sequence[FactKind] = (),
     statuses: Sequence[FactStatus] = (),
 ) -> list[Fact]:
-    """Pinned ones first, then those of the most turns, then the latest."""
+    """Lists facts, pinned ones first, then those of the most turns, then the latest."""
     rows = connection.execute(
         f"SELECT f.*, {_NOTE} FROM facts f WHERE project_id = ?1"
         " AND (?2 = '[]' OR kind IN (SELECT value FROM json_each(?2)))"
@@ -279,7 +280,7 @@ def list_facts(
 def artifacts_of_sessions(
     connection: sqlite3.Connection, content_session_ids: Sequence[str]
 ) -> list[Artifact]:
-    """Of the latest turns, oldest first."""
+    """Lists artifacts of the latest turns, oldest first."""
     rows = connection.execute(
         "SELECT f.subject, f.value, s.note, c.content_session_id, t.prompt_number, s.seen_at_epoch"
         " FROM sdk_sessions c JOIN user_prompts t ON t.session_id = c.id"

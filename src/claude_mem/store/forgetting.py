@@ -216,7 +216,7 @@ class Trash:
 
 
 def find_forgotten(connection: sqlite3.Connection, token: str) -> Forgotten | None:
-    """Also one that was erased."""
+    """Finds what was forgotten, also what was erased."""
     return next((entry for entry in _entries(connection) if entry.token == token), None)
 
 
@@ -395,7 +395,8 @@ def _forget_facts(trash: Trash, turn_ids: Sequence[int]) -> None:
 def _delete_hints(
     connection: sqlite3.Connection, turn_ids: Sequence[int], session_ids: Sequence[int] = ()
 ) -> None:
-    """Those that show these turns, or were given to these sessions: they have words of prompts."""
+    """Deletes the hints that show these turns, or were given to these sessions: they have words of
+    prompts."""
     connection.execute(
         "DELETE FROM hints WHERE turn_id IN (SELECT value FROM json_each(?))"
         " OR content_session_id IN (SELECT content_session_id FROM sdk_sessions"
@@ -478,5 +479,5 @@ def _delete(connection: sqlite3.Connection, table: str, ids: Sequence[int]) -> N
 
 
 def _unique_prompt_ids(turns: Sequence[sqlite3.Row]) -> list[str]:
-    """Those that identify one turn everywhere, unlike a mere number."""
+    """Returns the prompt ids that identify one turn everywhere, unlike a mere number."""
     return [turn["prompt_id"] for turn in turns if len(turn["prompt_id"]) >= 32]

@@ -32,7 +32,7 @@ def save_hint(
     lines: Iterable[GivenLine],
     ms: int,
 ) -> None:
-    """Without lines whose turn was forgotten meanwhile."""
+    """Saves a hint without lines whose turn was forgotten meanwhile."""
     connection.executemany(
         "INSERT INTO hints (content_session_id, project_id, turn_id, memory, text, words, score,"
         " created_at_epoch) SELECT ?, ?, id, ?, ?, ?, ?, ? FROM user_prompts"
@@ -79,7 +79,7 @@ def session_state(
 def recent_hints(
     connection: sqlite3.Connection, limit: int, project_id: int | None = None
 ) -> list[dict[str, Json]]:
-    """Newest first."""
+    """Lists hints, newest first."""
     rows = connection.execute(
         "SELECT h.id, h.content_session_id, p.name, h.memory, h.text, h.words, h.score,"
         " h.created_at_epoch FROM hints h JOIN projects p ON p.id = h.project_id"

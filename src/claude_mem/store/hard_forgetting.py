@@ -50,7 +50,7 @@ def _ids(connection: sqlite3.Connection, condition: str, forgotten_id: int) -> l
 def _delete_overlapping(
     connection: sqlite3.Connection, forgotten_id: int, turns: list[int], sessions: list[int]
 ) -> None:
-    """Earlier forgettings of the same turns: their undo would bring some of it back."""
+    """Deletes earlier forgettings of the same turns: their undo would bring some of it back."""
     connection.execute(
         "DELETE FROM forgotten WHERE id <> :own AND id IN (SELECT forgotten_id FROM forgotten_rows"
         " WHERE json_extract(content, '$.turn_id') IN (SELECT value FROM json_each(:turns))"

@@ -257,8 +257,8 @@ def _import_turn(
 
 
 def _distil_again(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> bool:
-    """Where the turn waits for it, or an older version of the observer distilled it and its events
-    are gone."""
+    """Distils again where the turn waits for it, or an older version of the observer distilled it
+    and its events are gone."""
     if turn.distillate is None:
         return False
     if _is_undistilled(existing):
@@ -279,8 +279,8 @@ def _fill_in_raw(connection: sqlite3.Connection, existing: sqlite3.Row, turn: Pa
 
 
 def _delete_events(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> None:
-    """Those that are replaced. If raw texts come later, those that are stored stay until then: the
-    transcript may be gone."""
+    """Deletes the events that are replaced. If raw texts come later, those that are stored stay
+    until then: the transcript may be gone."""
     keys = [event.key for event in turn.events]
     is_kept = turn.keeps_raw and turn.distillate is None
     connection.execute(
@@ -293,7 +293,8 @@ def _delete_events(connection: sqlite3.Connection, existing: sqlite3.Row, turn: 
 def _has_new_titles(
     connection: sqlite3.Connection, session: sqlite3.Row, past: PastSession
 ) -> bool:
-    """Of a session that has no turns of its own, since it was forked, or has others than before."""
+    """Whether the titles of a session are new: it has no turns of its own, since it was forked, or
+    has others than before."""
     row = connection.execute(
         "SELECT title IS NULL AND subtitle IS NULL OR updated_at_epoch < ? FROM sdk_sessions"
         " WHERE id = ?",
@@ -303,8 +304,8 @@ def _has_new_titles(
 
 
 def _fill_in_record(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> bool:
-    """Where a turn has no record, or less than the transcript: earlier versions kept none, and of
-    a turn in which the upgrade took place only its end."""
+    """Fills in the record where a turn has none, or less than the transcript: earlier versions kept
+    none, and of a turn in which the upgrade took place only its end."""
     if not _lacks_record(connection, existing, turn):
         return False
     return turn_records.save_record(
@@ -320,8 +321,8 @@ def _lacks_record(connection: sqlite3.Connection, existing: sqlite3.Row, turn: P
 def _find_turn(
     connection: sqlite3.Connection, session_id: int, turn: PastTurn
 ) -> sqlite3.Row | None:
-    """By its id; where hooks got no id from the client, by its text, or, if that was forgotten, by
-    its time."""
+    """Finds a turn by its id; where hooks got no id from the client, by its text, or, if that was
+    forgotten, by its time."""
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM user_prompts WHERE session_id = ?1 AND (prompt_id = ?2 OR"
         " (prompt_id GLOB 'number-*' AND CASE WHEN private THEN ?3 IS NULL"
@@ -436,7 +437,7 @@ def _create_turn(
 
 
 def _parent(connection: sqlite3.Connection, session_id: int, prompt_id: str | None) -> int | None:
-    """In this session, else in the one it was forked from."""
+    """Finds the parent in this session, else in the one it was forked from."""
     if prompt_id is None:
         return None
     row = connection.execute(
@@ -447,7 +448,7 @@ def _parent(connection: sqlite3.Connection, session_id: int, prompt_id: str | No
 
 
 def _event_ids(connection: sqlite3.Connection, turn_id: int, turn: PastTurn) -> list[int]:
-    """Of the turn's events, in order; 0 for those that are not stored."""
+    """Returns the ids of the turn's events, in order; 0 for those that are not stored."""
     rows = connection.execute("SELECT event_key, id FROM tool_events WHERE turn_id = ?", (turn_id,))
     ids = {row[0]: row[1] for row in rows}
     return [ids.get(event.key, 0) for event in turn.events]
@@ -495,15 +496,15 @@ def mark_imported(connection: sqlite3.Connection, path: str, size: int, modified
 
 
 def _wait_for_memories(connection: sqlite3.Connection, turn_id: int) -> int:
-    """Of a turn, from now on."""
+    """Marks a turn as waiting for its memories; returns how many rows changed."""
     return connection.execute(
         "UPDATE user_prompts SET observer_version = ? WHERE id = ?", (UNDISTILLED, turn_id)
     ).rowcount
 
 
 def _add_transcript(connection: sqlite3.Connection, session_db_id: int, past: PastSession) -> None:
-    """From which the memories of turns that wait, or the titles of the session, are made; or were
-    made now, so that contexts have to be rendered."""
+    """Adds a transcript from which the memories of turns that wait, or the titles of the session,
+    are made; or were made now, so that contexts have to be rendered."""
     connection.execute(
         "INSERT INTO undistilled_transcripts (session_id, path, keep_raw_since, distilled)"
         " VALUES (?, ?, ?, ?) ON CONFLICT (session_id, path)"
@@ -547,7 +548,7 @@ def _is_waiting_for(connection: sqlite3.Connection, session_db_id: int, path: st
 
 
 def is_any_waiting(connection: sqlite3.Connection) -> bool:
-    """Also if only contexts are not rendered yet."""
+    """Whether anything waits, also if only contexts are not rendered yet."""
     row = connection.execute(
         "SELECT 1 FROM undistilled_transcripts UNION ALL"
         f" SELECT 1 FROM user_prompts t WHERE {_WAITING} LIMIT 1"
@@ -609,7 +610,7 @@ def finish_transcript(connection: sqlite3.Connection, transcript: TranscriptToDi
 
 
 def give_up(connection: sqlite3.Connection, turn_id: int) -> None:
-    """It cannot be distilled."""
+    """Gives up a turn that cannot be distilled."""
     connection.execute(
         "UPDATE user_prompts SET observer_version = ? WHERE id = ? AND observer_version = ?",
         (LOST, turn_id, UNDISTILLED),
@@ -617,7 +618,7 @@ def give_up(connection: sqlite3.Connection, turn_id: int) -> None:
 
 
 def distilled_projects(connection: sqlite3.Connection) -> dict[int, Project]:
-    """By session: the projects whose contexts have to be rendered."""
+    """Returns by session the projects whose contexts have to be rendered."""
     rows = connection.execute(
         "SELECT s.id, p.key, p.name FROM undistilled_transcripts u JOIN sdk_sessions s"
         " ON s.id = u.session_id JOIN projects p ON p.id = s.project_id WHERE u.distilled = 1"

@@ -14,7 +14,8 @@ _SHADOWS = ("data", "idx", "content", "docsize", "config")  # of FTS5
 
 
 def drop(connection: sqlite3.Connection) -> None:
-    """Also full text that is broken, which SQLite does not drop. In a transaction.
+    """Drops the tables, also full text that is broken, which SQLite does not drop. A transaction
+    must be open.
 
     Raises DamagedDatabase if pages of the file are damaged: those that a damaged table names as its
     own may be those of another one, and must not be freed."""

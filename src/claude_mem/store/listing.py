@@ -23,7 +23,7 @@ class Page:
 def list_page(
     connection: sqlite3.Connection, noun: str, page: Page, project_id: int | None = None
 ) -> tuple[list[JsonRow], bool]:
-    """Newest first, and whether there are more."""
+    """Lists a page, newest first; also returns whether there are more."""
     select = SELECTS[noun]
     glue = " AND " if " WHERE " in select else " WHERE "
     conditions, values = _conditions(page, project_id)
@@ -50,7 +50,7 @@ def _conditions(page: Page, project_id: int | None) -> tuple[list[str], list[int
 def list_sessions(
     connection: sqlite3.Connection, page: Page, project_id: int | None = None
 ) -> tuple[list[JsonRow], bool]:
-    """By last activity, without sessions that never had a prompt."""
+    """Lists sessions by last activity, without those that never had a prompt."""
     where, values = "WHERE m.prompt_counter > 0", []
     if project_id is not None:
         where += " AND m.project_id = ?"
@@ -69,7 +69,7 @@ def list_sessions(
 
 
 def get_many(connection: sqlite3.Connection, noun: str, ids: list[int]) -> list[JsonRow]:
-    """In the order of `ids`, each once; ids that do not exist are left out."""
+    """Returns rows in the order of `ids`, each once; ids that do not exist are left out."""
     select = SELECTS[noun]
     glue = " AND " if " WHERE " in select else " WHERE "
     unique_ids = list(dict.fromkeys(ids))
@@ -103,7 +103,7 @@ def memories_of_session(connection: sqlite3.Connection, session_db_id: int) -> d
 
 
 def memories_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[JsonRow]:
-    """Its summary and observations, each with its `kind`."""
+    """Returns the summary and observations of a turn, each with its `kind`."""
     memories: list[JsonRow] = []
     for noun, kind in (("summaries", "summary"), ("observations", "observation")):
         rows = connection.execute(f"{SELECTS[noun]} WHERE m.turn_id = ? ORDER BY m.id", (turn_id,))

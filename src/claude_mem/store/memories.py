@@ -217,7 +217,7 @@ def _add_new_observations(connection: sqlite3.Connection, turn: Turn, draft: Dis
 
 
 def _since(draft: Distillate, last: int) -> tuple[Observation, ...]:
-    """Its observations of later events, and its summary if none of them includes that."""
+    """Returns the observations of later events, and the summary if none of them includes that."""
     late = [o for o in draft.observations if max(o.sources, default=0) > last]
     summary = replace(draft.summary, request=None, commands=(), faults=())
     is_late = bool(summary.text) and max(summary.sources, default=0) > last

@@ -123,7 +123,7 @@ _LATEST_PROMPTS = 400
 
 
 def pinned(connection: sqlite3.Connection, project_id: int) -> list[JsonRow]:
-    """Pinned observations, summaries and prompts as lines, the latest first.
+    """Reads pinned observations, summaries and prompts as lines, the latest first.
 
     For the order of a union SQLite would walk through all rows by time; few are pinned."""
     of_turn = f"{IS_OUTSIDE.format('m.turn_id')} AS is_outside"
@@ -183,7 +183,7 @@ def recent_sessions(
     limit: int,
     without_session: str | None = None,
 ) -> list[JsonRow]:
-    """By their newest memory, so that a session without any changes nothing."""
+    """Returns the sessions by their newest memory, so that one without any changes nothing."""
     rows = connection.execute(
         f"{SESSIONS} JOIN (SELECT memory_session_id, max(created_at_epoch) AS at FROM"
         " (SELECT memory_session_id, created_at_epoch FROM session_summaries m"
@@ -205,8 +205,8 @@ class ShortPrompt:
 def short_prompts(
     connection: sqlite3.Connection, project_id: int, without_session: str | None
 ) -> list[ShortPrompt]:
-    """Those that continue a session: what a user asks for again and again is among them. Of turns
-    with a memory, the latest first."""
+    """Returns prompts that continue a session: what a user asks for again and again is among them.
+    They are of turns with a memory, the latest first."""
     rows = connection.execute(
         "SELECT t.session_id, t.prompt_text FROM user_prompts t"
         " JOIN sdk_sessions s ON s.id = t.session_id JOIN session_summaries m ON m.turn_id = t.id"
@@ -231,7 +231,7 @@ class RuleTurn:
 
 
 def turns_of_rules(connection: sqlite3.Connection, project_id: int) -> dict[int, RuleTurn]:
-    """By the id of the rule: which turns stated the rules of a project, and which files they
+    """Returns by the id of the rule which turns stated the rules of a project, and which files they
     edited."""
     rows = connection.execute(
         "SELECT f.id, s.content_session_id, t.id, coalesce(m.files_edited, '[]') FROM facts f"

@@ -12,8 +12,8 @@ IN_BACKGROUND = f'"{IN_BACKGROUND_FIELD}": true'
 def find_parent(
     connection: sqlite3.Connection, session_id: int, number: int, message: ClientMessage
 ) -> int | None:
-    """By the call that started the task, by the task's id in its result, else the latest turn
-    that started one."""
+    """Finds the turn by the call that started the task, by the task's id in its result, else the
+    latest turn that started one."""
     return (
         _by_call(connection, session_id, number, message.tool_use_id)
         or _by_task(connection, session_id, number, message.task_id)

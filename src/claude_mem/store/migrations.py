@@ -25,7 +25,7 @@ MIGRATIONS: tuple[Migration, ...] = ()
 
 
 def current_names() -> list[str]:
-    """Of the migrations that a database of this version has."""
+    """Returns the names of the migrations that a database of this version has."""
     return [FROZEN, *(name for name, _ in MIGRATIONS)]
 
 
@@ -57,7 +57,7 @@ def check_names(names: Collection[str]) -> None:
 
 
 def missing_migrations(connection: sqlite3.Connection) -> list[Migration]:
-    """Those not yet applied; raises if the file is newer or too old."""
+    """Returns the migrations not yet applied; raises if the file is newer or too old."""
     applied = applied_names(connection)
     check_names(applied)
     first: Migration = (FROZEN, _convert if applied else _create)
@@ -85,7 +85,7 @@ def migrate(connection: sqlite3.Connection, now: str) -> None:
 
 
 def missing_tables(connection: sqlite3.Connection) -> list[str]:
-    """That the migrations made and the file does not have."""
+    """Returns the tables that the migrations made and the file does not have."""
     names = "SELECT name FROM sqlite_master WHERE type = 'table'"
     present = {name for (name,) in connection.execute(names)}
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
@@ -104,7 +104,7 @@ def _convert(connection: sqlite3.Connection) -> None:
 
 
 def _schema() -> Iterator[str]:
-    """Its statements: `executescript` would commit the transaction."""
+    """Gives the statements of the schema: `executescript` would commit the transaction."""
     statement = ""
     for line in _SCHEMA.read_text("utf-8").splitlines(keepends=True):
         statement += line

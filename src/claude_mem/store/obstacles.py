@@ -20,7 +20,7 @@ class Obstacle:
 def recurring(
     connection: sqlite3.Connection, project_id: int, min_sessions: int, without_session: str | None
 ) -> list[Obstacle]:
-    """Those of the most sessions first."""
+    """Lists recurring obstacles, first those of the most sessions."""
     rows = connection.execute(
         "SELECT f.value, x.note, max(x.seen_at_epoch), s.started_at_epoch FROM facts f"
         " JOIN fact_sources x ON x.fact_id = f.id JOIN user_prompts t ON t.id = x.turn_id"

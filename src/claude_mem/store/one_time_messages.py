@@ -24,5 +24,5 @@ def is_pending(connection: sqlite3.Connection, name: str) -> bool:
 
 
 def withdraw(connection: sqlite3.Connection, name: str) -> None:
-    """It may be given again."""
+    """Withdraws a message: it may be given again."""
     connection.execute("DELETE FROM notices WHERE name = ?", (name,))

@@ -50,7 +50,7 @@ def next_turn(connection: sqlite3.Connection, version: int) -> int | None:
 
 
 def transcripts(connection: sqlite3.Connection, version: int) -> list[TranscriptToDistil]:
-    """Of sessions with turns whose events are gone; the latest first."""
+    """Lists the transcripts of sessions with turns whose events are gone; the latest first."""
     rows = connection.execute(
         "SELECT s.id, s.content_session_id, s.transcript_path, p.key, p.name FROM sdk_sessions s"
         " JOIN projects p ON p.id = s.project_id"
@@ -95,7 +95,7 @@ def mark(connection: sqlite3.Connection, turn_id: int, version: int) -> None:
 
 
 def mark_session(connection: sqlite3.Connection, session_id: str, version: int) -> None:
-    """Its transcript was read: the turns that it does not have stay as they are."""
+    """Marks a session whose transcript was read: turns that it does not have stay as they are."""
     connection.execute(
         "UPDATE user_prompts SET observer_version = max(observer_version, ?) WHERE closed = 1"
         " AND observer_version >= 0 AND session_id IN (SELECT id FROM sdk_sessions"

@@ -30,7 +30,7 @@ def save(
 
 
 def add(connection: sqlite3.Connection, turn_id: int, hashes: Sequence[str]) -> None:
-    """To those of the memories of a turn."""
+    """Adds hashes to those of the memories of a turn."""
     connection.execute(
         "INSERT INTO outside_words (turn_id, hashes, of_record) VALUES (?, ?, '')"
         " ON CONFLICT (turn_id) DO UPDATE SET hashes = hashes || ' ' || excluded.hashes",
@@ -58,7 +58,8 @@ def is_any(connection: sqlite3.Connection) -> bool:
 
 
 def of_turns(connection: sqlite3.Connection, turn_ids: Sequence[int]) -> dict[int, frozenset[str]]:
-    """Of the memories and the record of each turn, and of the turns before it in its session."""
+    """Returns the words of the memories and the record of each turn, and of the turns before it in
+    its session."""
     rows = connection.execute(
         f"SELECT t.id, {OF_TURN} FROM user_prompts t"
         " WHERE t.id IN (SELECT value FROM json_each(?))",
@@ -68,7 +69,7 @@ def of_turns(connection: sqlite3.Connection, turn_ids: Sequence[int]) -> dict[in
 
 
 def of_project(connection: sqlite3.Connection, project_id: int) -> frozenset[str]:
-    """Of its latest turns."""
+    """Returns the words of the latest turns of a project."""
     rows = connection.execute(
         "SELECT o.hashes FROM user_prompts t JOIN outside_words o ON o.turn_id = t.id"
         " WHERE t.project_id = ? AND t.outside = 0 ORDER BY t.id DESC LIMIT ?",

@@ -99,7 +99,7 @@ def is_shared_with_team(connection: sqlite3.Connection, key: str) -> bool:
 
 
 def with_requests_to(connection: sqlite3.Connection, project: Project) -> list[Project]:
-    """Other projects of the same owner in whose sessions a pull request of this one was opened."""
+    """Lists other projects of the owner in whose sessions a pull request of this one was opened."""
     address, owner = f"https://{project.key}/", f"{project.key.rpartition('/')[0]}/"
     rows = connection.execute(
         "SELECT DISTINCT p.key, p.name FROM projects p JOIN facts f ON f.project_id = p.id"
@@ -144,7 +144,7 @@ def join_directory(
 def merge_projects(
     connection: sqlite3.Connection, source: Project, target: Project, ms: int
 ) -> Moved:
-    """Also for directories that claim the key of the source from now on."""
+    """Merges projects, also for directories that claim the key of the source later."""
     if source.key == target.key:
         raise BadInput("a project cannot be merged into itself", "into")
     source_id, target_id = (ensure_project(connection, p) for p in (source, target))

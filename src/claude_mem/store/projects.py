@@ -24,7 +24,7 @@ def project_by_key(connection: sqlite3.Connection, key: str) -> int | None:
 
 
 def find_project(connection: sqlite3.Connection, name: str) -> int:
-    """By key, or by a name that only one project has, also one that it had before."""
+    """Finds a project by key, or by a present or earlier name that only one project has."""
     project_id = project_by_key(connection, name)
     if project_id is not None:
         return project_id
@@ -39,7 +39,8 @@ def find_project(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _formerly_named(connection: sqlite3.Connection, name: str) -> list[sqlite3.Row]:
-    """Into which one with this key was merged, or one with this name at the end of its key."""
+    """Finds the projects into which one with this key was merged, or one with this name at the end
+    of its key."""
     by_key = "SELECT DISTINCT p.id, p.key, p.name FROM project_aliases a JOIN projects p"
     return (
         connection.execute(f"{by_key} ON p.id = a.project_id WHERE a.key = ?", (name,)).fetchall()
@@ -52,8 +53,9 @@ def _formerly_named(connection: sqlite3.Connection, name: str) -> list[sqlite3.R
 
 
 def project_named(connection: sqlite3.Connection, name: str) -> tuple[Project, list[str]]:
-    """For a session without a directory: the project with this key, the only one with this name,
-    or one of its own. In the last case also the keys of those that it may belong to."""
+    """Returns the project of a session without a directory: the one with this key, the only one
+    with this name, or one of its own. In the last case it also returns the keys of those that it
+    may belong to."""
     row = connection.execute("SELECT key, name FROM projects WHERE key = ?", (name,)).fetchone()
     if row is not None:
         return Project(row["key"], row["name"]), []
@@ -103,7 +105,7 @@ def project_of_session(connection: sqlite3.Connection, session_id: int) -> int |
 def named_session_project(
     connection: sqlite3.Connection, content_session_id: str
 ) -> Project | None:
-    """Of a session by the agent's name for it."""
+    """Returns the project of a session by the agent's name for it."""
     row = connection.execute(
         "SELECT p.key, p.name FROM sdk_sessions s JOIN projects p ON p.id = s.project_id"
         " WHERE s.content_session_id = ?",

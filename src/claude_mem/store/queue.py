@@ -127,7 +127,7 @@ class LeasedQueue:
         *,
         counted: bool = True,
     ) -> None:
-        """To be claimed again. `counted`: whether this claim was an attempt."""
+        """Puts a job back, to be claimed again. `counted`: whether this claim was an attempt."""
         connection.execute(
             f"UPDATE {self.table} SET status = 'pending', {_NO_LEASE}, last_error = :error,"
             " available_at_epoch = :available_ms, attempts = attempts - :uncounted"
@@ -174,7 +174,7 @@ class LeasedQueue:
         return cursor.rowcount
 
     def free_leases(self, connection: sqlite3.Connection) -> None:
-        """For the start of the only worker: every lease is that of a dead process."""
+        """Frees all leases at the start of the only worker: they are those of dead processes."""
         connection.execute(
             f"UPDATE {self.table} SET status = 'pending', {_NO_LEASE} WHERE status = 'processing'"
         )

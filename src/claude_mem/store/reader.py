@@ -66,7 +66,7 @@ class StoreReader(ViewerReader):
 
     @classmethod
     def open_existing(cls, path: Path) -> "StoreReader":
-        """Neither creates nor migrates the file."""
+        """Opens a file that exists; neither creates nor migrates it."""
         if not is_current(path):
             raise StoreError(
                 "the database has an older schema: `claude-mem worker restart` migrates it"
@@ -93,8 +93,8 @@ class StoreReader(ViewerReader):
             return work(connection)
 
     def read_snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `read`, but all of it as it is at one moment. It is faster for many statements, which
-        otherwise lock the file one by one."""
+        """Reads as `read` does, but everything as it is at one moment. It is faster for many
+        statements, which otherwise lock the file one by one."""
         with self._readers.connection() as connection:
             connection.execute("BEGIN")
             try:
@@ -107,11 +107,11 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: queue.JOBS.next_due_ms(c, self._asleep_ms()))
 
     def _asleep_ms(self) -> int:
-        """By how much leases run behind the clock; they are only the writer's."""
+        """The time by which leases run behind the clock; they are only the writer's."""
         return 0
 
     def has_open_turn(self, project_id: int | None = None) -> bool:
-        """In a project, or in any."""
+        """Whether a turn is open in a project, or in any."""
         query = (
             "SELECT 1 FROM user_prompts WHERE closed = 0 AND project_id = coalesce(?, project_id)"
         )
@@ -143,7 +143,7 @@ class StoreReader(ViewerReader):
         return self.read(refine_requests.count_turns_and_days)
 
     def drafted_turn(self, turn_id: int) -> Turn | None:
-        """As a model would get it to revise."""
+        """Loads a turn as a model would get it to revise."""
         return self.read(lambda c: refinements.load_drafted_turn(c, turn_id))
 
     def requested_refinements(self) -> int:
@@ -211,7 +211,7 @@ class StoreReader(ViewerReader):
         return record
 
     def missing_sessions(self, ids: Iterable[int]) -> list[int]:
-        """Those of the ids that no session has."""
+        """Returns those of the ids that no session has."""
         ids = list(ids)
         rows = self.read(
             lambda c: c.execute(
@@ -222,7 +222,7 @@ class StoreReader(ViewerReader):
         return sorted(set(ids) - {row[0] for row in rows})
 
     def remembered_counts(self) -> listing.RememberedCounts:
-        """Of what has memories."""
+        """Counts what has memories."""
         return self.read(listing.remembered_counts)
 
     def session_by_content_id(self, content_session_id: str) -> JsonRow | None:
@@ -232,7 +232,7 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: projects.named_session_project(c, content_session_id))
 
     def find_session(self, name: str) -> int:
-        """By the agent's session id, or by its number."""
+        """Finds a session by the agent's session id, or by its number."""
         session = self.session_by_content_id(name)
         if session is None and name.isascii() and name.isdecimal() and len(name) < 19:
             session = self.session(int(name))
@@ -254,7 +254,7 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: projects.project_named(c, name))
 
     def project_names(self) -> dict[int, str]:
-        """As lists show them, by row id."""
+        """Returns the names of projects as lists show them, by row id."""
         return self.read(projects.project_names)
 
     def project_by_key(self, key: str) -> int | None:
@@ -270,7 +270,7 @@ class StoreReader(ViewerReader):
         return self.read(imported_sessions.distilled_projects)
 
     def count_undistilled(self) -> tuple[int, int]:
-        """Imported turns that wait for their memories, and those that get none."""
+        """Counts imported turns that wait for their memories, and those that get none."""
         return self.read(imported_sessions.count_undistilled)
 
     def latest_turns(self, project_id: int | None, sessions: int) -> list[int]:
@@ -297,7 +297,7 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: outdated_turns.transcripts(c, version))
 
     def project_directories(self) -> list[tuple[str, Project]]:
-        """Of projects that have an origin."""
+        """Lists the directories of projects that have an origin."""
         return self.read(projects.directories)
 
     def project_of_memory(self, kind: str, number: int) -> int | None:
@@ -327,7 +327,7 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: project_assignments.with_requests_to(c, project))
 
     def latest_commits(self, project_id: int) -> dict[Project, list[str]]:
-        """By project, without this one."""
+        """Returns the latest commits by project, without this one."""
         return self.read(lambda c: project_assignments.latest_commits(c, project_id))
 
     def preview_forgetting(
@@ -339,7 +339,7 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: forgetting.sessions_of(c, selection))
 
     def find_forgotten(self, token: str) -> forgetting.Forgotten | None:
-        """Also if it cannot be undone."""
+        """Finds what was forgotten, also if it cannot be undone."""
         return self.read(lambda c: forgetting.find_forgotten(c, token))
 
     def forgotten(self) -> list[forgetting.Forgotten]:
@@ -388,7 +388,7 @@ class StoreReader(ViewerReader):
         kinds: Sequence[FactKind] = (),
         statuses: Sequence[FactStatus] = (),
     ) -> list[Fact]:
-        """Of these kinds and statuses, or of all; the surest first."""
+        """Lists facts of these kinds and statuses, or of all; the surest first."""
         return self.read(lambda c: facts.list_facts(c, project_id, kinds, statuses))
 
     def has_client_memory(
@@ -405,7 +405,7 @@ class StoreReader(ViewerReader):
         limit: int = -1,
         offset: int = 0,
     ) -> list[JsonRow]:
-        """Of a project, or of all; with their sources."""
+        """Lists the facts of a project, or of all, with their sources."""
         return self.read(
             lambda c: fact_listing.list_records(c, project_id, kinds, statuses, limit, offset)
         )
@@ -448,13 +448,13 @@ class StoreReader(ViewerReader):
     def recent_titles(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[JsonRow]:
-        """Of observations, without their text."""
+        """Lists the titles of observations, without their text."""
         return self.read(
             lambda c: memory_rows.recent(c, "titles", project_id, limit, without_session)
         )
 
     def pinned(self, project_id: int) -> list[JsonRow]:
-        """Pinned memories as lines, the latest first."""
+        """Reads pinned memories as lines, the latest first."""
         return self.read(lambda c: memory_rows.pinned(c, project_id))
 
     def recent_sessions(

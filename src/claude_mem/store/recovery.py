@@ -142,7 +142,7 @@ def _salvage(
 
 
 def drop_index(path: Path) -> None:
-    """Of a file whose pages are sound."""
+    """Drops the index of a file whose pages are sound."""
     with closing(connect(path)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         index_tables.drop(connection)
@@ -232,13 +232,13 @@ def _set_journals_aside(path: Path, aside: Path) -> None:
 
 
 def replaced_copies(database: Path) -> list[Path]:
-    """Earlier databases that were replaced, and backups whose restoring was killed."""
+    """Lists earlier databases that were replaced, and backups whose restoring was killed."""
     kinds = (DAMAGED, REPLACED, _RESTORING, _SALVAGING)
     return [path for kind in kinds for path in database.parent.glob(f"{database.name}{kind}*")]
 
 
 def delete_copies(database: Path) -> None:
-    """Nothing can be removed from them selectively."""
+    """Deletes the copies as a whole: nothing can be removed from them selectively."""
     for path in replaced_copies(database):
         path.unlink(missing_ok=True)
 
@@ -278,7 +278,8 @@ def _chunks(backup: Path) -> Iterator[bytes]:
 
 
 def _decompressed(file: BinaryIO) -> Iterator[bytes]:
-    """Of one gzip member; the module gzip would read any number of them, and zeros behind them."""
+    """Decompresses one gzip member; the module gzip would read any number, and zeros behind
+    them."""
     decompressor = zlib.decompressobj(wbits=31)
     while not decompressor.eof:
         data = decompressor.unconsumed_tail or file.read(_INPUT)

@@ -43,7 +43,7 @@ class RefineSelection:
 
 
 def find_turns(connection: sqlite3.Connection, selection: RefineSelection) -> list[int]:
-    """Their ids, the most valuable first, then the latest."""
+    """Returns the ids of the selected turns, the most valuable first, then the latest."""
     rows = connection.execute(
         "SELECT t.id FROM user_prompts t JOIN session_summaries m ON m.turn_id = t.id"
         f" WHERE {_REFINABLE} AND t.created_at_epoch >= :since"

@@ -19,7 +19,7 @@ REPLY_BYTES = 50 * 1024 * 1024  # of all kept replies together
 
 
 def load_turn_to_refine(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
-    """With its draft; None when there is nothing left to revise.
+    """Loads a turn with its draft; None when there is nothing left to revise.
 
     Where the user asks for it, a turn whose raw events are gone is revised by what was said in it.
     """
@@ -41,7 +41,7 @@ def load_drafted_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | No
 
 
 def is_retired(connection: sqlite3.Connection, turn_id: int) -> bool:
-    """Its raw events are gone: a model would make less of it than the draft says."""
+    """Whether the raw events of a turn are gone: a model would make less of it than the draft."""
     row = connection.execute("SELECT retired FROM user_prompts WHERE id = ?", (turn_id,)).fetchone()
     return row is None or bool(row[0])
 
@@ -124,7 +124,7 @@ def counts(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def last_reason(connection: sqlite3.Connection) -> str | None:
-    """Why the last draft was not revised."""
+    """Tells why the last draft was not revised."""
     row = connection.execute(
         "SELECT last_error FROM refinements WHERE last_error IS NOT NULL"
         " ORDER BY available_at_epoch DESC, id DESC LIMIT 1"

@@ -193,7 +193,7 @@ def _next_readable(source: sqlite3.Connection, query: str, last: int) -> int | N
 def _read_by_key(
     source: sqlite3.Connection, table: _Table, gaps: list[Gap]
 ) -> Iterator[tuple[Any, ...]]:
-    """From both ends to the first damage; the same row may come twice."""
+    """Reads from both ends to the first damage; the same row may come twice."""
     for direction in ("ASC", "DESC"):
         order = ", ".join(f'"{column}" {direction}' for column in table.key)
         try:
@@ -217,7 +217,7 @@ _UNREADABLE = object()
 
 
 def _clean(value: Any, kind: str) -> Any:
-    """As the type of the column says; other code relies on it."""
+    """Returns the value as the type of the column says; other code relies on it."""
     if isinstance(value, bytes) and kind == "TEXT":
         return value.decode("utf-8", "replace")
     if kind == "INTEGER" and not isinstance(value, int | None):
@@ -226,7 +226,7 @@ def _clean(value: Any, kind: str) -> Any:
 
 
 def _insert(copy: sqlite3.Connection, table: _Table, rowid: int | None, values: list[Any]) -> bool:
-    """Not where a value contradicts the schema."""
+    """Inserts a row, but not where a value contradicts the schema."""
     columns = table.quoted if rowid is None else f"rowid, {table.quoted}"
     row = values if rowid is None else [rowid, *values]
     marks = ", ".join("?" * len(row))
@@ -235,7 +235,7 @@ def _insert(copy: sqlite3.Connection, table: _Table, rowid: int | None, values: 
 
 
 def _copy_sequences(source: sqlite3.Connection, copy: sqlite3.Connection) -> None:
-    """Or the numbers of deleted rows would be used again."""
+    """Copies the sequences, or the numbers of deleted rows would be used again."""
     try:
         rows = source.execute("SELECT name, seq FROM sqlite_sequence").fetchall()
     except sqlite3.DatabaseError as error:
@@ -258,7 +258,7 @@ def _copy_sequences(source: sqlite3.Connection, copy: sqlite3.Connection) -> Non
 def _fill(
     intact: sqlite3.Connection, copy: sqlite3.Connection, table: _Table, gaps: list[Gap]
 ) -> int:
-    """From the backup; how many rows."""
+    """Fills gaps from the backup; returns how many rows it added."""
     present = [row[1] for row in intact.execute(f"PRAGMA table_info({table.name})")]
     if not gaps or not set(table.columns) <= set(present):
         return 0

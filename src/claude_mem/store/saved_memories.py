@@ -82,8 +82,8 @@ def save(
 
 
 def _fact(observation: Observation, observer: str) -> ProposedFact:
-    """Never a rule: only what the user typed to the agent makes one. What has words from outside
-    is for the user to confirm."""
+    """Makes a fact, but never a rule: only what the user typed to the agent makes one. What has
+    words from outside is for the user to confirm."""
     title, text = observation.title or "", observation.narrative or ""
     is_beginning = text.startswith(title.rstrip("….")) or not text
     value = (text or title) if is_beginning else f"{title}: {text}"

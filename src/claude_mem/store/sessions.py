@@ -208,7 +208,7 @@ _FINISHED = (
 def remember_conversation(
     connection: sqlite3.Connection, session_db_id: int, provider: str, provider_session_id: str
 ) -> None:
-    """Unless it is the agent's own session id."""
+    """Remembers the conversation, unless it is the agent's own session id."""
     connection.execute(
         "UPDATE sdk_sessions SET provider = ?, provider_session_id = ? WHERE id = ?"
         " AND content_session_id <> ?",
@@ -219,7 +219,7 @@ def remember_conversation(
 def conversation_to_resume(
     connection: sqlite3.Connection, session_db_id: int, provider: str
 ) -> str | None:
-    """Only on a continuation prompt, and only from this same provider."""
+    """Returns the conversation only on a continuation prompt, and only from this same provider."""
     row = connection.execute(
         "SELECT provider_session_id FROM sdk_sessions"
         " WHERE id = ? AND provider = ? AND prompt_counter > 1",

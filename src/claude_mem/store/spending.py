@@ -88,7 +88,7 @@ def correct_charge(
 
 
 def spent_today(connection: sqlite3.Connection, now: int) -> dict[str, int]:
-    """By all observers together, so that switching them does not reset the budget."""
+    """Returns what all observers together spent, so that switching does not reset the budget."""
     row = connection.execute(
         "SELECT coalesce(sum(requests), 0), coalesce(sum(tokens), 0) FROM observer_usage"
         " WHERE day = ?",
@@ -139,7 +139,8 @@ def close_breaker(connection: sqlite3.Connection, observer: str) -> None:
 
 
 def release_probe(connection: sqlite3.Connection, observer: str) -> None:
-    """For a request whose outcome says nothing about the provider, such as a cancelled one."""
+    """Releases the probe after a request whose outcome says nothing about the provider, such as a
+    cancelled one."""
     connection.execute(
         "UPDATE observer_breakers SET probe_until_epoch = NULL WHERE observer = ?", (observer,)
     )

@@ -85,7 +85,7 @@ class Store(StoreReader):
         return cls(path, clock, lease_clock)
 
     def report_damage_to(self, listener: OnDamage) -> None:
-        """Called for every damage that a read or write meets, in its thread."""
+        """Sets a listener, called for every damage that a read or write meets, in its thread."""
         self._readers.on_damage = self._writer.on_damage = listener
 
     def _asleep_ms(self) -> int:
@@ -110,11 +110,11 @@ class Store(StoreReader):
         self._writer.run_before_commit(work)
 
     def watch_memories(self) -> None:
-        """Needed for `change_counts`. It costs a little for each row that is written."""
+        """Watches memories, as `change_counts` needs. It costs a little for each written row."""
         self._writer.watch_memories().result()
 
     def change_counts(self, project_id: int) -> "Future[ChangeCounts]":
-        """Another one after each change to the memories of the project."""
+        """Returns counts that differ after each change to the memories of the project."""
         return self._writer.change_counts(project_id)
 
     def record_events(
@@ -196,13 +196,14 @@ class Store(StoreReader):
         return self.write(lambda c: imported_sessions.import_session(c, session))
 
     def save_again(self, turn: Turn, distillate: Distillate) -> "Future[bool]":
-        """New memories of a turn that an older observer distilled; False: it has changed."""
+        """Saves new memories of a turn that an older observer distilled; False: it has changed."""
         return self.write(lambda c: imported_sessions.save_again(c, turn.id, distillate))
 
     def save_session_memories(
         self, session: PastSession
     ) -> "Future[imported_sessions.ImportCounts]":
-        """From its transcript, turns that have no memories yet, or whose events are gone."""
+        """Saves from its transcript the turns of a session that have no memories yet, or whose
+        events are gone."""
         return self.write(lambda c: imported_sessions.save_session_memories(c, session))
 
     def add_missing_transcripts(self) -> "Future[None]":
@@ -324,7 +325,7 @@ class Store(StoreReader):
     def ask_permission(
         self, observer: str, tokens: int, caps: spending.Caps
     ) -> "Future[spending.Permission]":
-        """For a request to a model, which is charged if it may be made."""
+        """Asks for permission for a request to a model, which is charged if it may be made."""
         return self.write(
             lambda c: spending.ask_permission(c, observer, tokens, caps, self._clock())
         )
@@ -491,7 +492,7 @@ class Store(StoreReader):
             return backups.back_up(connection, directory, keep, is_cancelled=self._closing.is_set)
 
     def delete_unfinished_backups(self, directory: Path, before_ms: int) -> list[Path]:
-        """Of processes that were killed."""
+        """Deletes the unfinished backups of processes that were killed."""
         if not self._backing_up.acquire(blocking=False):
             return []
         try:

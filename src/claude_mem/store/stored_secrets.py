@@ -59,7 +59,7 @@ class Batch:
 
 
 def find_secrets(connection: sqlite3.Connection, redactor: Redactor) -> Iterator[Finding]:
-    """In all tables that this file has; it may be a backup of an earlier version."""
+    """Finds secrets in all tables that this file has; it may be a backup of an earlier version."""
     for table in TABLES:
         after: Key | None = ()
         while after is not None:
@@ -152,7 +152,7 @@ def _redact_trash(redactor: Redactor, text: str) -> str:
 
 
 def _redact_text(redactor: Redactor, text: str) -> str:
-    """As JSON where it is JSON: there a name tells what its value is."""
+    """Redacts a text as JSON where it is JSON: there a name tells what its value is."""
     try:
         value = json.loads(text)
         redacted = redactor.redact_json(value)

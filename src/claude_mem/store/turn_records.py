@@ -17,7 +17,7 @@ _KINDS, _SPEAKERS = get_args(RecordKind), get_args(Speaker)
 def save_record(
     connection: sqlite3.Connection, turn_id: int, parts: Iterable[RecordPart], ms: int
 ) -> bool:
-    """In place of the record that the turn has; False where there is nothing to record."""
+    """Saves a record in place of what the turn has; False where there is nothing to record."""
     recorded = tuple(parts)
     if not recorded:
         return False
@@ -32,7 +32,7 @@ def save_record(
 
 
 def record_size(connection: sqlite3.Connection, turn_id: int) -> int:
-    """In bytes; 0 where the turn has no record."""
+    """Returns the size in bytes; 0 where the turn has no record."""
     row = connection.execute(
         "SELECT bytes FROM turn_records WHERE turn_id = ?", (turn_id,)
     ).fetchone()

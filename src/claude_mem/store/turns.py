@@ -67,7 +67,7 @@ class NewTurn:
 
 
 def record_events(connection: sqlite3.Connection, events: Sequence[Event]) -> list[Recorded]:
-    """In the order of the list; nothing can be forgotten between them."""
+    """Records events in the order of the list; nothing can be forgotten between them."""
     session_ids = {event.session_id for event in events}
     forgotten = {id_ for id_ in session_ids if is_forgotten_session(connection, id_)}
     return [
@@ -106,7 +106,7 @@ def _record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
 
 
 def _record_skipped(connection: sqlite3.Connection, event: Event) -> Recorded:
-    """Only which words it brought, to a turn that exists."""
+    """Records only which words a skipped event brought, to a turn that exists."""
     session = find_session(connection, event.session_id)
     turn = _existing_turn(connection, session["id"], event) if session is not None else None
     if turn is not None and not is_blocked(turn):
@@ -454,7 +454,7 @@ def latest_turns(
 
 
 def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
-    """With its events, for an observer; None if it is private or sealed."""
+    """Loads a turn with its events, for an observer; None if it is private or sealed."""
     row = connection.execute(
         "SELECT t.*, s.content_session_id, s.memory_session_id, s.project_dir, s.transcript_path,"
         " s.start_context, p.key, p.name FROM user_prompts t"
@@ -496,7 +496,7 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
 
 
 def _earlier_output(connection: sqlite3.Connection, session_id: int, turn_id: int) -> str:
-    """By which words are recognised that the agent read before; the latest first."""
+    """Returns the output that shows which words the agent read before; the latest first."""
     rows = connection.execute(
         "SELECT substr(tool_response, 1, ?) FROM tool_events WHERE tool_response IS NOT NULL"
         " AND turn_id IN (SELECT id FROM user_prompts WHERE session_id = ? AND id < ?"
@@ -573,7 +573,7 @@ def insert_events(
     turn_id: int,
     events: Iterable[tuple[Event, str]],
 ) -> None:
-    """With their keys; those that are stored already stay as they are."""
+    """Inserts events with their keys; those that are stored already stay as they are."""
     events = list(events)
     rows = [_event_values(session_id, turn_id, event, key) for event, key in events]
     connection.executemany(_INSERT_EVENT, rows)
@@ -581,7 +581,7 @@ def insert_events(
 
 
 def fill_in_raw(connection: sqlite3.Connection, turn_id: int, events: Iterable[Event]) -> None:
-    """Into events that were stored without their raw texts."""
+    """Fills the raw texts into events that were stored without them."""
     events = list(events)
     unstored_words.save(connection, turn_id, ((event, event.key) for event in events))
     connection.executemany(

@@ -73,7 +73,8 @@ def _restore_project(connection: sqlite3.Connection, values: dict[str, Any]) -> 
 
 
 def _restore_fact(connection: sqlite3.Connection, values: dict[str, Any]) -> int:
-    """Its id now: a later turn may have revealed it again. Its sources restore the count."""
+    """Restores a fact and returns its id now: a later turn may have revealed it again. Its sources
+    restore the count."""
     row = connection.execute(
         "SELECT id FROM facts WHERE project_id = :project_id AND kind = :kind AND scope = :scope"
         " AND subject = :subject AND value = :value",

@@ -12,7 +12,6 @@ from claude_mem.types import Event
 
 
 def save(connection: sqlite3.Connection, turn_id: int, events: Iterable[tuple[Event, str]]) -> None:
-    """Of events with their keys."""
     connection.executemany(
         "INSERT INTO unstored_words (event_key, turn_id, checksums) VALUES (?, ?, ?)"
         " ON CONFLICT (event_key) DO NOTHING",
@@ -21,7 +20,7 @@ def save(connection: sqlite3.Connection, turn_id: int, events: Iterable[tuple[Ev
 
 
 def of_turn(connection: sqlite3.Connection, turn_id: int) -> dict[str, bytes]:
-    """By the key of the event; those of an event that is not stored, too."""
+    """Returns the words by the key of the event, also those of an event that is not stored."""
     rows = connection.execute(
         "SELECT event_key, checksums FROM unstored_words WHERE turn_id = ?", (turn_id,)
     )
@@ -31,7 +30,7 @@ def of_turn(connection: sqlite3.Connection, turn_id: int) -> dict[str, bytes]:
 def of_previous(
     connection: sqlite3.Connection, session_id: int, turn_id: int, turns: int, limit: int
 ) -> list[bytes]:
-    """Of the turns before this one, the latest first."""
+    """Returns the words of the turns before this one, the latest first."""
     rows = connection.execute(
         "SELECT checksums FROM unstored_words WHERE turn_id IN (SELECT id FROM user_prompts"
         " WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT ?) ORDER BY rowid DESC LIMIT ?",

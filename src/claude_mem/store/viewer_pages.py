@@ -78,7 +78,7 @@ class TurnStory:
 def list_turns(
     connection: sqlite3.Connection, query: TurnQuery
 ) -> tuple[list[TurnPage], TurnCursor | None]:
-    """Newest first; the cursor is None on the last page."""
+    """Lists turns, newest first; the cursor is None on the last page."""
     conditions = [_SHOWN_TURNS]
     values: list[int | str] = []
     for column, value in (("project_id", query.project_id), ("session_id", query.session_db_id)):
@@ -206,7 +206,7 @@ def turn_of_memory(connection: sqlite3.Connection, kind: str, memory_id: int) ->
 
 
 def project_list(connection: sqlite3.Connection) -> list[JsonRow]:
-    """By last activity: what a menu shows."""
+    """Lists the projects by last activity: what a menu shows."""
     rows = connection.execute(
         f"SELECT p.id, p.key, {DISPLAY_NAME_SQL} AS name,"
         " (SELECT max(updated_at_epoch) FROM sdk_sessions s WHERE s.project_id = p.id)"
@@ -218,7 +218,7 @@ def project_list(connection: sqlite3.Connection) -> list[JsonRow]:
 def turns_per_day(
     connection: sqlite3.Connection, project_id: int, since_ms: int, offset_ms: int
 ) -> dict[int, int]:
-    """By the day since 1970 in a zone with this offset."""
+    """Counts turns by the day since 1970 in a zone with this offset."""
     rows = connection.execute(
         f"SELECT (t.created_at_epoch + ?) / {DAY_MS} AS day, count(*) FROM user_prompts t"
         f" WHERE t.project_id = ? AND t.created_at_epoch >= ? AND {_SHOWN_TURNS} GROUP BY day",
@@ -290,5 +290,5 @@ class ViewerReader:
         return self.read(last_event_ms)
 
     def turn_with_events(self, turn_id: int) -> Turn | None:
-        """As an observer gets it."""
+        """Loads a turn as an observer gets it."""
         return self.read(lambda c: load_turn(c, turn_id))

@@ -122,13 +122,13 @@ def _digest(text: str) -> str:
 
 
 def rows_hash(rows: Sequence[Mapping[str, Json]]) -> str:
-    """Without that of the session, which changes with its later turns."""
+    """Hashes the rows without that of the session, which changes with its later turns."""
     own = [row for row in rows if row.get("table") != "sdk_sessions"]
     text = json.dumps(own, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def digest_of(pairs: Sequence[tuple[str, str]]) -> str:
-    """Of all turns of a project, as (uid, hash): whether both sides hold the same."""
+    """Returns the digest of all turns, as (uid, hash): whether both sides hold the same."""
     joined = "".join(f"{uid}{hash_}" for uid, hash_ in sorted(pairs))
     return hashlib.sha256(joined.encode()).hexdigest()

@@ -29,7 +29,7 @@ class Activity:
         return frozenset(self._working - {OTHER_EDITOR})
 
     def end(self, sessions: Iterable[str], ms: int) -> None:
-        """Of sessions that were stopped or forgotten: no event says that they ended."""
+        """Ends sessions that were stopped or forgotten: no event says that they ended."""
         self._working -= set(sessions)
         self._write(ms)
 
@@ -49,7 +49,7 @@ class Activity:
         return self.is_processing != previous
 
     def set(self, active: bool, ms: int) -> None:
-        """Set by another editor."""
+        """Sets the activity as another editor reports it."""
         if active:
             self._working.add(OTHER_EDITOR)
         else:

@@ -75,7 +75,7 @@ class Announcer:
         self.processing()
 
     def memory_saved(self, project: Project, observation_id: int) -> None:
-        """By a user or an agent, outside a turn."""
+        """Announces a memory that a user or an agent saved, outside a turn."""
         rows = self._store.get_many("observations", [observation_id])
         items: list[Json] = [{**item, "kind": "observation"} for item in rows]
         for item in rows:
@@ -85,7 +85,7 @@ class Announcer:
         )
 
     def session_changed(self, session_db_id: int) -> None:
-        """It was completed, interrupted or stopped, or it no longer exists."""
+        """Announces that a session was completed, interrupted or stopped, or no longer exists."""
         self._end_activity()
         event: LiveEvent = {"type": "session", "session_db_id": session_db_id}
         try:
@@ -101,7 +101,7 @@ class Announcer:
     def memory_changed(
         self, project: Project, memory_id: str, action: str, memory: LiveEvent
     ) -> None:
-        """Edited, pinned or marked, by a user or an agent."""
+        """Announces that a user or an agent edited, pinned or marked a memory."""
         self.live_events.publish({
             "type": "changed",
             "id": memory_id,
@@ -118,7 +118,7 @@ class Announcer:
         self._memories_changed("restored", forgotten)
 
     def _end_activity(self) -> None:
-        """Of sessions that are over or gone."""
+        """Ends the activity of sessions that are over or gone."""
         working = self.activity.sessions
         rows = {name: self._store.session_by_content_id(name) for name in working}
         over = [name for name, row in rows.items() if row is None or row["status"] != "active"]
@@ -133,7 +133,7 @@ class Announcer:
         self.processing()
 
     def set_processing(self, active: bool, ms: int) -> None:
-        """As reported by another editor."""
+        """Sets the activity as another editor reports it."""
         self.activity.set(active, ms)
 
     def processing(self) -> LiveEvent:

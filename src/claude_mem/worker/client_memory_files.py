@@ -31,7 +31,7 @@ _FIELD = "description:"
 
 
 async def refresh_client_memory(worker: Worker, record_bytes: bytes) -> None:
-    """For the project of a SessionStart; a failure is logged."""
+    """Refreshes the notes for the project of a SessionStart; a failure is logged."""
     try:
         await _refresh(worker, record_bytes)
     except Exception:
@@ -85,7 +85,7 @@ def _memory(worker: Worker, file: NoteFile) -> NoteMemory:
 
 
 def _title(text: str, name: str) -> str:
-    """With its description, or its first heading."""
+    """Makes a title of the name with its description, or its first heading."""
     lines = text[:LONGEST_HEAD].splitlines()[:_HEAD_LINES]
     described = (line[len(_FIELD) :] for line in lines if line.startswith(_FIELD))
     headings = (line.lstrip("#") for line in lines if line.startswith("#"))

@@ -15,8 +15,8 @@ log = logging.getLogger("claude_mem.client_titles")
 
 
 class ClientTitles:
-    """Taken after every turn, and at the end of a session, because the user may have renamed it
-    since."""
+    """The titles of sessions, taken after every turn, and at the end of a session, because the user
+    may have renamed it since."""
 
     def __init__(self, store: Store, reader: EventReader) -> None:
         self._store, self._reader = store, reader

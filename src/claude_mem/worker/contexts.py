@@ -34,7 +34,8 @@ _Key = tuple[int, int, str, bytes]
 
 
 class Contexts:
-    """In a process that changes memories, the store must watch them (`Store.watch_memories`)."""
+    """The contexts of projects; in a process that changes memories, the store must watch them
+    (`Store.watch_memories`)."""
 
     def __init__(
         self,
@@ -97,8 +98,8 @@ class Contexts:
         without_session: str | None = None,
         budget: int | None = None,
     ) -> str:
-        """For the branch of this directory, without what its instructions say; `budget`: instead of
-        the setting."""
+        """Returns the context for the branch of this directory, without what its instructions say;
+        `budget`: instead of the setting."""
         tokens = self.budget if budget is None else budget
 
         def build() -> str:
@@ -112,7 +113,7 @@ class Contexts:
         return await asyncio.to_thread(build)
 
     def text_for(self, project_id: int, budget: int, rule_files: str, branch: str) -> str:
-        """As `build_context` returns it, without leaving out any session."""
+        """Returns the text as `build_context` does, without leaving out any session."""
         try:  # before anything is read
             changes = self._store.change_counts(project_id).result(MAX_WAIT_SECONDS)
         except TimeoutError:  # the writer is busy, and a session waits
@@ -150,7 +151,8 @@ class UnsavedContexts:
         self._waiting: dict[str, str] = {}  # by session
 
     def add(self, session_id: str, text: str) -> bool:
-        """To be stored with the start of the session; False if that is stored already."""
+        """Adds a context, to be stored with the session's start; False if that is stored
+        already."""
         while len(self._waiting) >= MAX_UNSAVED:  # their starts were rejected
             self._waiting.pop(next(iter(self._waiting)), None)
         self._waiting[session_id] = text
@@ -163,7 +165,8 @@ class UnsavedContexts:
         return self._waiting.get(session_id)
 
     def received(self, session_id: str) -> str | None:
-        """By the session, whether or not it is stored; None if it received none."""
+        """Returns the context that the session received, whether or not it is stored; None if it
+        received none."""
         text = self.waiting(session_id)
         return self._store.start_context(session_id) if text is None else text
 
@@ -171,11 +174,11 @@ class UnsavedContexts:
         return bool(self._waiting)
 
     def withdraw(self) -> None:
-        """After forgetting: what they hold must not be stored any more."""
+        """Withdraws contexts after forgetting: what they hold must not be stored any more."""
         self._waiting.clear()
 
     def of_starts(self, events: Sequence[Event]) -> dict[str, str]:
-        """By session: what to store together with these events."""
+        """Returns by session what to store together with these events."""
         contexts: dict[str, str] = {}
         for event in events:
             text = self._waiting.get(event.session_id)
@@ -186,7 +189,7 @@ class UnsavedContexts:
         return contexts
 
     def store_waiting(self, events: Sequence[Event]) -> None:
-        """These events are stored: a context of theirs that came in the meantime is, too."""
+        """Stores contexts that came in the meantime, since these events are stored."""
         for session_id in {event.session_id for event in events}.intersection(self._waiting):
             self._store_one(session_id)
 
@@ -203,9 +206,10 @@ class UnsavedContexts:
 
 
 def render_all_contexts(settings: Settings, store: Store, environ: Mapping[str, str]) -> None:
-    """After an import: render the contexts, and let a running worker process the queue.
+    """Renders the contexts after an import, and lets a running worker process the queue.
 
-    Of all projects, because an import that was killed may have left any of them out of date.
+    It renders those of all projects, because an import that was killed may have left any of them
+    out of date.
     """
     home, budget = environ.get("HOME", ""), settings.context.tokens
     contexts = Contexts(settings.layout, store, home, budget)
@@ -223,7 +227,7 @@ def are_of_other_budget(layout: Layout, budget: int) -> bool:
 
 
 def use_budget(layout: Layout, budget: int) -> None:
-    """For contexts from now on; those of another one are deleted."""
+    """Uses this budget for later contexts; those of another one are deleted."""
     if are_of_other_budget(layout, budget):
         clear_contexts(layout)
     write_private(layout.contexts / _BUDGET, str(budget).encode())

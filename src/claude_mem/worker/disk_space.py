@@ -9,7 +9,7 @@ LEAST_FREE = 1_000_000  # bytes, as many as the journal of one batch of events m
 
 
 def full_disk(layout: Layout) -> str:
-    """Empty where there is space."""
+    """Tells of a full disk; empty where there is space."""
     try:
         free = shutil.disk_usage(layout.root).free
     except OSError:

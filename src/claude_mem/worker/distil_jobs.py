@@ -187,7 +187,7 @@ class JobRunner:
             await self._after_failure(job, turn, error)
 
     async def _draft_locally(self, turn: Turn) -> Distillate:
-        """In a thread: a long turn must not stop the event loop."""
+        """Drafts in a thread: a long turn must not stop the event loop."""
         return await asyncio.to_thread(distil, turn, self.verbosity)
 
     async def _store_result(self, job: Job, turn: Turn, draft: Distillate) -> None:

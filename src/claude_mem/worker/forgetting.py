@@ -156,7 +156,7 @@ def _by_id(ids: Iterable[MemoryId]) -> Selection:
 def _matching(
     store: StoreReader, request: ForgetRequest, project_id: int | None, now: datetime
 ) -> list[MemoryId]:
-    """Everything that names the file; of a query, what search shows for it, which may be less."""
+    """Finds what names the file; of a query, what search shows for it, which may be less."""
     files = (request.file,) if request.file else ()
     filters = Filters(project_id=project_id, files=files, with_wrong=True)
     query = Query(request.query, filters, _PAGE)
@@ -183,7 +183,7 @@ def _directories_of_project(store: StoreReader, project_id: int | None) -> list[
 
 
 def scrub_data_directory(layout: Layout, store: Store, contexts: Contexts) -> None:
-    """After memories were forgotten for good: deletes what may repeat them outside of the tables.
+    """Deletes, after memories were forgotten for good, what may repeat them outside of the tables.
 
     Rendered contexts, rejected hook payloads and logs cannot be searched for a text reliably (it
     may be escaped or cut), so they are deleted as a whole. Then the index is merged and the

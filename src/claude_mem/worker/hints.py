@@ -76,7 +76,7 @@ class _Answer:
 
 
 def _answer(worker: Worker, record_bytes: bytes, text: str = "") -> _Answer | None:
-    """For the prompt of the record, or for this text."""
+    """Answers for the prompt of the record, or for this text."""
     if not worker.settings.context.hints:
         return None
     event, project_id = _event(worker, record_bytes)
@@ -102,7 +102,7 @@ def _answer_tool(worker: Worker, record_bytes: bytes) -> _Answer | None:
 
 
 def _path_of(event: Event) -> str:
-    """Relative to the project; empty if the tool names no file."""
+    """Returns the path relative to the project; empty if the tool names no file."""
     params = json.loads(event.tool_input or "null")
     values = [params.get(name) for name in PATHS] if isinstance(params, dict) else []
     path = next((value for value in values if isinstance(value, str)), "")

@@ -127,7 +127,7 @@ class Housekeeping:
             self._warn(reason)
 
     def back_up_if_due(self, now: int) -> None:
-        """Once a day; takes seconds if there are many memories."""
+        """Backs up once a day; takes seconds if there are many memories."""
         existing = backups.newest_first(self._layout.backups)
         newest = max((path.stat().st_mtime * 1000 for path in existing), default=0.0)
         if now - newest >= DAY and self._store.has_memories():

@@ -57,7 +57,7 @@ class IdleDistilling:
         self._task: asyncio.Task[int] | None = None
 
     def use(self, settings: CaptureSettings, record: RecordSettings, verbosity: Verbosity) -> None:
-        """From now on."""
+        """Uses these settings for later turns."""
         self._record = record
         self._options = replace(
             self._options,
@@ -85,7 +85,7 @@ class IdleDistilling:
         return due is not None and due <= self._clock()
 
     async def run(self, pause: float = 0.0) -> int:
-        """Until all is done or something else is due; returns the number of turns."""
+        """Distils until all is done or something else is due; returns the number of turns."""
         try:
             return await self._distil_imported(pause) + await self._distil_outdated(pause)
         except ReadingStopped:

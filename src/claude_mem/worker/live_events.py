@@ -38,7 +38,7 @@ class Subscription:
 
     @property
     def cursor(self) -> str:
-        """After the event that it returned last."""
+        """Returns the cursor after the event that it returned last."""
         return self._events.cursor_of(self._number)
 
     async def next(self) -> Announcement:
@@ -80,7 +80,7 @@ class LiveEvents:
         return len(self._subscribers)
 
     def give_cursor(self) -> str:
-        """After the latest event. From now on events are kept."""
+        """Returns the cursor after the latest event. From then on events are kept."""
         self.is_followed = True
         return self.cursor_of(self._number)
 
@@ -100,7 +100,7 @@ class LiveEvents:
             self._subscribers.discard(subscription)
 
     def _position(self, cursor: str) -> int:
-        """-1 for a cursor of another process."""
+        """Returns the position of a cursor; -1 for one of another process."""
         process, _, digits = cursor.rpartition("-")
         is_number = digits.isascii() and digits.isdecimal() and len(digits) < 19
         number = int(digits) if is_number and process == self._process else -1
@@ -115,7 +115,7 @@ class LiveEvents:
             return self._recent[index] if index < len(self._recent) else None
 
     def publish(self, event: dict[str, Json]) -> None:
-        """Call it from any thread."""
+        """Publishes an event; any thread may call this."""
         if not self.is_followed:
             return
         data = _json(event)
@@ -145,5 +145,5 @@ class LiveEvents:
 
 
 def _json(event: dict[str, Json]) -> bytes:
-    """In UTF-8; half of a surrogate pair, which UTF-8 does not have, becomes a `?`."""
+    """Encodes in UTF-8; half of a surrogate pair, which that does not have, becomes a `?`."""
     return json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")

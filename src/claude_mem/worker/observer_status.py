@@ -17,7 +17,7 @@ def describe(
     now: int,
     observer: ActiveObserver | None = None,
 ) -> dict[str, Json]:
-    """For status, doctor, /api/stats and `claude-mem observer`; never the key."""
+    """Describes the observer for status, doctor, /api/stats and `observer`; never the key."""
     observer = observer or select_observer(settings, environ)
     spent = store.spent_today(now) if store else {"requests": 0, "tokens": 0}
     drafts = store.refinement_state() if store else {}

@@ -112,7 +112,7 @@ async def project_question(worker: Worker, directory: str, project_id: int | Non
 
 
 async def _likely_rename(worker: Worker, directory: str, project: Project, project_id: int) -> str:
-    """Another project that may be this one under an earlier name."""
+    """Finds another project that may be this one under an earlier name."""
     store = worker.store
     requested = await asyncio.to_thread(store.with_requests_to, project)
     commits = await asyncio.to_thread(store.latest_commits, project_id)
@@ -133,7 +133,7 @@ async def _likely_rename(worker: Worker, directory: str, project: Project, proje
 
 
 def _has_commits(claim: Claim, hashes: list[str]) -> bool:
-    """Two of them: one short hash may be that of anything."""
+    """Whether the project has two of the commits: one short hash may be that of anything."""
     found = (prefix for prefix in hashes if has_object(Path(claim.git_dir), prefix))
     return len(list(islice(found, 2))) == 2
 

@@ -7,7 +7,7 @@ WARN_SECONDS = 3600
 
 
 def queue_warning(waiting: int, oldest_seconds: float | None) -> str:
-    """Empty while the turns that wait to be summarised are few and new."""
+    """Returns the warning; empty while the turns that wait to be summarised are few and new."""
     hours = int((oldest_seconds or 0) // 3600)
     if waiting < WARN_TURNS and (oldest_seconds or 0) < WARN_SECONDS:
         return ""

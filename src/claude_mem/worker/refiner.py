@@ -184,8 +184,8 @@ class Refiner:
             self._claude.delete_transcripts(self._store.resumable_conversations(ClaudeModel.name))
 
     async def _drop_earlier_conversations(self) -> None:
-        """Before any client runs. A conversation of an earlier worker or observer is not resumed:
-        a new one gets the session's memories instead."""
+        """Drops the conversations of an earlier worker or observer before any client runs. None is
+        resumed: a new one gets the session's memories instead."""
         self._claude.delete_pid_files()
         await asyncio.wrap_future(self._store.drop_all_conversations())
 

@@ -21,7 +21,7 @@ _TITLE = 120
 
 
 def session_mark(content_session_id: str) -> str:
-    """As it stands in each line about this session."""
+    """Marks a session as it stands in each line about it."""
     return f"session {one_line(content_session_id)}: "
 
 
@@ -51,7 +51,7 @@ def turn_step(turn: Turn, step: str) -> None:
 
 
 def memories_stored(turn: Turn, items: Iterable[JsonRow]) -> None:
-    """In turn_step's line the ids of all of them, so that an event leads to its memories."""
+    """Logs in turn_step's line the ids of all memories, so that an event leads to its memories."""
     items = list(items)
     ids = [f"{'S' if item['kind'] == 'summary' else '#'}{item['id']}" for item in items]
     turn_step(turn, f"stored as {', '.join(ids) or 'nothing'}")

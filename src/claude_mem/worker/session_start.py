@@ -101,7 +101,8 @@ async def _greeting(worker: Worker, project_id: int, session_id: str, context: s
 
 
 async def _bring_own_sessions(worker: Worker, event: Event) -> None:
-    """To the project that a directory claims and gets, from when it was recorded on its own."""
+    """Brings the sessions of a directory to the project that it claims and gets, from when it was
+    recorded on its own."""
     decision = worker.projects.decision(event.project_dir)
     if decision.is_accepted and decision.own is not None:
         own_id = worker.store.project_by_key(decision.own.key)
@@ -217,7 +218,7 @@ def greeting(
     has_hints: bool,
     zone: tzinfo | None = None,
 ) -> str:
-    """Empty for a session that was given nothing."""
+    """Greets the user; empty for a session that was given nothing."""
     earlier = store.recent_sessions(project_id, MAX_SESSIONS, session_id)
     if context and earlier:
         parts = [*_sessions(earlier, context, zone), *_rules(store, project_id, context)]
@@ -227,7 +228,7 @@ def greeting(
 
 
 def welcome(counts: RememberedCounts) -> str:
-    """To the first session after the installation that can show it. Others may be imported."""
+    """Welcomes in the first session after the installation. Others may be imported."""
     if not counts.sessions:
         return NOTHING_YET
     sessions, projects = _count(counts.sessions, "session"), _count(counts.projects, "project")

@@ -16,7 +16,8 @@ LATEST_SESSIONS = 3  # several may be at work at once
 async def words_read(
     worker: "Worker", project: Project | None, texts: Sequence[str]
 ) -> tuple[str, ...]:
-    """As hashes of their runs. None: in any project, for an agent that does not say where it is."""
+    """Returns the words as hashes of their runs. None: in any project, for an agent that does not
+    say where it is."""
     await asyncio.to_thread(worker.intake.drain)  # what it read may be in the spool
     return await asyncio.to_thread(_words_read, worker, project, tuple(filter(None, texts)))
 

@@ -147,7 +147,7 @@ class Worker:
 
     @property
     def recall(self) -> Recall:
-        """Of this machine, and of the team if it joined one."""
+        """The functions that recall from this machine, and from the team if it joined one."""
         local = local_recall(self.store, self.semantic_index)
         if self.team is None:
             return local
@@ -224,7 +224,8 @@ class Worker:
             trouble.report(os.fsencode(self.settings.layout.root), str(error))
 
     async def joined_team(self) -> JoinedTeam | None:
-        """Also for a request that comes while the worker starts or reads its settings again."""
+        """Returns the team, also for a request that comes while the worker starts or reads its
+        settings again."""
         if self.team is None and self.settings.layout.team.exists():
             await self.has_settings()
         return self.team
@@ -248,7 +249,7 @@ class Worker:
         return describe(self.settings, self.environ, self.store, self.clock(), self.observer)
 
     async def run(self, outdated: Callable[[], bool]) -> None:
-        """Until it is cancelled, or until a newer version is installed."""
+        """Runs until it is cancelled, or until a newer version is installed."""
         loop = asyncio.get_running_loop()
 
         def note_damage(error: BaseException) -> None:  # in any thread
@@ -349,7 +350,7 @@ class Worker:
         self._backup = asyncio.create_task(backing_up)
 
     async def scrub_data_directory(self) -> None:
-        """After forgetting for good. What fails is repeated by housekeeping."""
+        """Scrubs the directory after forgetting for good. Housekeeping repeats what fails."""
         layout = self.settings.layout
         try:
             await asyncio.to_thread(scrub_data_directory, layout, self.store, self.contexts)
@@ -410,7 +411,7 @@ def report_problems(layout: Layout, problems: Iterable[str]) -> None:
 
 
 async def sleep_until_set(event: asyncio.Event, seconds: float) -> None:
-    """At most so long.
+    """Sleeps until the event is set, at most so many seconds.
 
     `asyncio.wait_for` of Python 3.11 loses a cancellation that comes at the same time as the event:
     a worker that a hook woke while it was told to stop never ended.

@@ -37,7 +37,7 @@ class Fields(dict[str, Json]):
 
     @property
     def time(self) -> Json:
-        """In milliseconds: the same event may come with its time in two spellings."""
+        """The time in milliseconds: the same event may come with its time in two spellings."""
         timestamp = self.get("timestamp")
         return self.at_ms if isinstance(timestamp, str) else timestamp
 
@@ -47,12 +47,12 @@ def fields_of(value: Json) -> Fields:
 
 
 def compact(**fields: Json) -> Fields:
-    """Without the fields that have no value."""
+    """Makes fields without those that have no value."""
     return Fields({name: value for name, value in fields.items() if value not in (None, "")})
 
 
 def made_up_id(session_id: Json, name: str, tool_input: Json, at: Json) -> str:
-    """For clients whose tool calls have no id: the same from every hook that reports one."""
+    """Makes an id for a tool call of a client that has none: the same from every hook."""
     content = json.dumps([session_id, name, tool_input, at], sort_keys=True)
     digest = hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=12).hexdigest()
     return f"call-{digest}"
@@ -66,7 +66,7 @@ def texts_of(parts: Json) -> str:
 
 
 def plain_text(value: Json) -> str:
-    """Of a text, a list of parts with texts, or any other JSON."""
+    """Returns the text of a text, a list of parts with texts, or any other JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

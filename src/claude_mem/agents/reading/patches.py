@@ -25,7 +25,7 @@ class FilePatch:
 
 
 def parse_patch(patch: str, directory: str = "") -> list[FilePatch]:
-    """Its files, with absolute paths; lines of context are left out."""
+    """Reads the files of a patch, with absolute paths; lines of context are left out."""
     files: list[FilePatch] = []
     for line in patch.splitlines():
         if line.startswith((_ADD, _UPDATE, _DELETE)):

@@ -45,7 +45,7 @@ def is_patch_tool(name: str) -> bool:
 
 
 def exit_code(output: str) -> int:
-    """As the client wrote it into the output of a command; 0 where it did not."""
+    """Reads the exit code that the client wrote into a command's output; 0 where it did not."""
     codes = [int(a or b) for a, b in _EXIT.findall(output[-4000:])]
     return codes[-1] if codes else 0
 
@@ -116,7 +116,7 @@ def _renamed(name: str, params: Fields) -> Iterator[tuple[str, Json]]:
 
 
 def _command(command: Json) -> Json:
-    """Of `["bash", "-lc", script]` the script, of any other list the command line."""
+    """Returns the script of `["bash", "-lc", script]`, the command line of any other list."""
     if not isinstance(command, list):
         return command
     words = [word for word in command if isinstance(word, str)]

@@ -32,7 +32,7 @@ _deadline: ContextVar[float | None] = ContextVar("_deadline", default=None)
 
 @contextmanager
 def time_limit() -> Iterator[None]:
-    """Somebody waits for what is asked of a server in this context."""
+    """Limits the time of requests to a server in this context, since somebody waits for them."""
     token = _deadline.set(time.monotonic() + SEARCH_SECONDS)
     try:
         yield
@@ -41,7 +41,7 @@ def time_limit() -> Iterator[None]:
 
 
 def seconds_left(most: float) -> float:
-    """Of the time limit, and at most that."""
+    """Returns the seconds left of the time limit, at most `most`."""
     deadline = _deadline.get()
     return most if deadline is None else max(0.0, min(most, deadline - time.monotonic()))
 

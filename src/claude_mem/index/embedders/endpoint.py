@@ -65,7 +65,7 @@ class Endpoint:
 
 
 def _vectors(response: dict[str, Any], count: int) -> list[list[float]]:
-    """Of Ollama's `embeddings` or OpenAI's `data`; ValueError unless there are `count` of them."""
+    """Reads Ollama's `embeddings` or OpenAI's `data`; ValueError unless it has `count` vectors."""
     vectors = response.get("embeddings")
     if vectors is None and isinstance(response.get("data"), list):
         rows = [row for row in response["data"] if isinstance(row, dict)]

@@ -19,7 +19,7 @@ MAX_TOKENS = 256
 
 @dataclass(frozen=True, slots=True)
 class OnnxModel:
-    """model.onnx and tokenizer.json; token vectors are averaged, unless the model does it."""
+    """Reads model.onnx and tokenizer.json; averages token vectors, unless the model does it."""
 
     id: str
     dimension: int

@@ -39,7 +39,7 @@ def newest(
     oldest: bool = False,
     without: tuple[str, ...] = (),
 ) -> list[Match]:
-    """By time alone; `without` those that match any of these expressions."""
+    """Lists memories by time alone; `without` those that match any of these expressions."""
     if not without:
         return _by_time(connection, filters, limit, offset, oldest)
     passing: list[Match] = []
@@ -73,8 +73,8 @@ def _by_time(
 
 
 def _holding(connection: sqlite3.Connection, documents: list[int], expression: str) -> set[int]:
-    """Those whose text matches. The index has the text of turns, not of each memory: these few
-    are indexed for the moment."""
+    """Returns the documents whose text matches. The index has the text of turns, not of each
+    memory: these few are indexed for the moment."""
     with closing(sqlite3.connect(":memory:")) as memory:
         memory.execute(f'CREATE VIRTUAL TABLE texts USING fts5(text, tokenize="{TOKENIZER}")')
         memory.executemany(
@@ -123,7 +123,7 @@ def in_order(
 
 
 def passing(connection: sqlite3.Connection, documents: list[int], filters: Filters) -> set[int]:
-    """Those of the documents that pass the filters."""
+    """Returns those of the documents that pass the filters."""
     condition = where(filters)
     rows = connection.execute(
         "SELECT d.id FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"

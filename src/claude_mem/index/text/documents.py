@@ -82,7 +82,7 @@ def part_source(number: int) -> int:
 
 
 def source_text(parts: Sequence[RecordPart], source: int) -> str:
-    """Of a part of a record, or of its notes."""
+    """Returns the text of a part of a record, or of its notes."""
     if source == NOTES_SOURCE:
         return "\n".join(dict.fromkeys(part.text for part in parts if part.kind in NOTES))
     if -1 - source >= len(parts):
@@ -161,7 +161,7 @@ class Document:
 
     @property
     def size(self) -> int:
-        """In bytes, from which the tokens to read it are estimated."""
+        """The size in bytes, from which the tokens to read it are estimated."""
         return sum(len(part.encode("utf-8", "replace")) for part in self._parts)
 
     @property
@@ -207,7 +207,7 @@ def memory_id_of(document: int) -> int:
 
 
 def load(connection: sqlite3.Connection, documents: list[int]) -> list[Document]:
-    """Those that exist and have any text."""
+    """Loads the documents that exist and have any text."""
     loaded: list[Document] = []
     for kind in KINDS:
         ids = [memory_id_of(document) for document in documents if kind_of(document) == kind]
@@ -295,7 +295,8 @@ _TEXT_READERS = {
 def load_texts(
     connection: sqlite3.Connection, documents: Iterable[int], named: Container[int]
 ) -> dict[int, Text]:
-    """Of observations and summaries, by document; files and concepts only of those in `named`."""
+    """Loads the texts of observations and summaries, by document; files and concepts only of those
+    in `named`."""
     texts: dict[int, Text] = {}
     by_kind: dict[str, list[int]] = {}
     for document in documents:
@@ -331,7 +332,7 @@ def _turns(connection: sqlite3.Connection, ids: list[int]) -> list[Document]:
 
 
 def add_memory(of_turn: list[Document], kind: str, row: Row) -> None:
-    """To the memories of a turn whose text is searched; of observations and then summaries."""
+    """Adds a row to the memories of a turn whose text is searched: observations, then summaries."""
     if not (row["wrong"] and of_turn):  # the first one stands for the turn
         of_turn.append(_READERS[kind](row))
 
@@ -342,7 +343,8 @@ def turn_document(
     observations: Iterable[Row],
     summaries: Iterable[Row],
 ) -> Document:
-    """Of rows that are not in a database here; memories have a `session_id` too."""
+    """Makes the document of a turn of rows that are not in a database here; memories have a
+    `session_id` too."""
     memories = [*map(_observation, observations), *map(_summary, summaries)]
     return _turn(turn, record, memories)
 
@@ -367,7 +369,7 @@ def _turn(row: Row, record: tuple[RecordPart, ...], memories: list[Document]) ->
 
 
 def prompt_record(prompt: str | None) -> tuple[RecordPart, ...]:
-    """Of a turn without a record."""
+    """Makes the record of a turn without one: its prompt."""
     return (RecordPart("prompt", "user", prompt),) if prompt else ()
 
 
@@ -423,7 +425,8 @@ def _document(
 
 
 def _first_line(text: str) -> str:
-    """With the next one where it only introduces it: "Implement the following plan:"."""
+    """Returns the first line, with the next one where it only introduces it: "Implement the
+    following plan:"."""
     lines = [line for raw in text[:MAX_HEAD].splitlines() if (line := one_line(raw))]
     if len(lines) > 1 and lines[0].endswith(":"):
         return f"{lines[0]} {lines[1]}"[:MAX_TITLE]

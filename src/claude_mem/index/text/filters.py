@@ -173,7 +173,7 @@ def _with_concept(concepts: tuple[str, ...]) -> Condition:
 
 
 def _with_file(files: tuple[str, ...]) -> Condition:
-    """By its path, the end of its path, or a folder above it."""
+    """Matches a file by its path, the end of its path, or a folder above it."""
     names = [name.replace("\\", "/").strip("/") for name in files]
     return Condition(
         "EXISTS (SELECT 1 FROM json_each(d.files) f, json_each(?) w WHERE"

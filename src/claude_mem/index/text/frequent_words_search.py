@@ -70,7 +70,7 @@ def best_passages(
     limit: int,
     condition: Condition,
 ) -> dict[int, float]:
-    """Those that hold all of the phrases, or any of the words if there are none: their scores by
+    """Scores the passages that hold all of the phrases, or any of the words if there are none: by
     id, best first."""
     number, length = passage_totals(connection)
     reader = _Reader(connection, project_id, condition)
@@ -104,7 +104,7 @@ def best_passages(
 
 
 def _rarest(by_count: Sequence[CountedWord]) -> Sequence[CountedWord]:
-    """As many as have no more than MAX_SCORED matches together."""
+    """Returns as many words as have no more than MAX_SCORED matches together."""
     totals = accumulate(word.matches for word in by_count)
     return by_count[: sum(total <= MAX_SCORED for total in totals)]
 
@@ -129,7 +129,8 @@ def _matches_of(reader: "_Reader", words: Sequence[CountedWord], limit: int) -> 
 def _rising(
     scores: dict[Row, float], matches: Matches, values: dict[CountedWord, list[float]], count: int
 ) -> list[Row]:
-    """Those that would be among the first `count` if they held every word that can be looked up."""
+    """Returns the rows that would be among the first `count` if they held every word that can be
+    looked up."""
     least = list(scores.values())[count - 1] if len(scores) > count else 0.0
     most: dict[Row, float] = {}
     for word, rows in matches.items():
@@ -165,8 +166,8 @@ def _best(
     values: dict[CountedWord, list[float]],
     count: int,
 ) -> dict[Row, float]:
-    """With their scores, the highest first, then the newest. `scored`: by words that are not among
-    these."""
+    """Returns rows with their scores, the highest first, then the newest. `scored`: by words that
+    are not among these."""
     scores = scored.copy()
     for word, rows in matches.items():
         of_length = values[word]
@@ -196,7 +197,7 @@ class _Reader:
         self._of_each = max(MIN_READ, MAX_MATCHES_PER_WORD // max(1, len(self._by_project)))
 
     def newest(self, expression: str) -> set[Row]:
-        """Of each project: rows are ordered by project, then by time."""
+        """Returns the newest rows of each project: rows are ordered by project, then by time."""
         return {
             row
             for ends in self._by_project
@@ -215,12 +216,12 @@ class _Reader:
         return rows
 
     def all_rows(self, expression: str) -> set[Row]:
-        """Or the newest of many, of each project."""
+        """Returns all rows, or the newest of many, of each project."""
         rows = set(self._read(expression, self._all, MAX_MATCHES_PER_WORD, "ASC"))
         return rows if len(rows) < MAX_MATCHES_PER_WORD else self.newest(expression)
 
     def best(self, words: Sequence[CountedWord], bm25: Score, count: int) -> dict[Row, float]:
-        """Of all that hold any of the words, by the bm25 of these."""
+        """Scores all rows that hold any of the words, by the bm25 of these."""
         expression = any_of(word.expression for word in words)
         rows = self._cursor.execute(
             f"SELECT {_ROW_SQL}, {bm25.sql} AS score{self._matching} ORDER BY score DESC LIMIT ?",

@@ -313,7 +313,7 @@ class Match(NamedTuple):
 
 
 def get_matches(connection: sqlite3.Connection, documents: list[int]) -> list[Match]:
-    """In this order; those that do not exist are left out."""
+    """Returns the matches in the order of the documents; those that do not exist are left out."""
     rows = connection.execute(
         f"SELECT {MATCH_COLUMNS} FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"
         f" AND {INDEXED_DOCUMENT}",
@@ -342,7 +342,7 @@ _NUMBER_BITS = 31
 def memories_of_turns(
     connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters
 ) -> dict[Place, list[Match]]:
-    """By turn the memories that pass: observations, the summary, the prompt."""
+    """Returns by turn the memories that pass: observations, the summary, the prompt."""
     # Project and session are those of the turn.
     condition = where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
     places = list(turns)
@@ -367,7 +367,8 @@ def memories_of_turns(
 
 
 def texts_of_passages(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, str]:
-    """By id; for passages of turns that have not changed since they were indexed (`turn_rows`)."""
+    """Returns the texts by id, for passages of turns that have not changed since they were indexed
+    (`turn_rows`)."""
     rows = connection.execute(
         "SELECT p.id, source, place FROM json_each(?) i CROSS JOIN passages p ON p.id = i.value",
         (json.dumps(list(ids)),),
@@ -396,7 +397,7 @@ def texts_of_turn(connection: sqlite3.Connection, turn_id: int) -> Sequence[Pass
 def texts_of_turns(
     connection: sqlite3.Connection, turn_ids: Iterable[int]
 ) -> dict[int, Sequence[Passage]]:
-    """By turn, without those that wait for the index."""
+    """Returns the passages by turn, without those that wait for the index."""
     indexed = turn_rows(connection, turn_ids)
     documents = load(connection, [document_id(TURN, turn_id) for turn_id in indexed])
     return {memory_id_of(document.id): document.passages for document in documents}

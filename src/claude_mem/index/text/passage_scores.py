@@ -26,8 +26,8 @@ class Score(NamedTuple):
 
 
 def score(number: int, length: int, occurrences: int | None = None) -> Score:
-    """Of `number` passages of together `length` words; `occurrences`: how many of them hold the
-    only word of the query."""
+    """Makes the bm25 of `number` passages of together `length` words; `occurrences`: how many of
+    them hold the only word of the query."""
     each = _BY_LENGTH * number / max(1, length)  # for each word of a passage
     unknown = _FIXED - each
     known = f"(? + ? * (passage_text.rowid & {MAX_LENGTH}))"
@@ -44,14 +44,14 @@ def score(number: int, length: int, occurrences: int | None = None) -> Score:
 
 
 def of_single_occurrence(number: int, length: int, occurrences: int) -> list[float]:
-    """By the length of a passage, the bm25 of a word that occurs in it once and in `occurrences`
-    of `number` passages of together `length` words."""
+    """Returns, by the length of a passage, the bm25 of a word that occurs in it once and in
+    `occurrences` of `number` passages of together `length` words."""
     each = _BY_LENGTH * number / max(1, length)
     most = (1 + 1.2) * _idf(number, occurrences)
     return [most / (1 + _FIXED + each * words) for words in range(MAX_LENGTH + 1)]
 
 
 def _idf(number: int, occurrences: int) -> float:
-    """As FTS5 has it."""
+    """Computes the inverse document frequency as FTS5 does."""
     ratio = (number - occurrences + 0.5) / (occurrences + 0.5)
     return max(_LEAST_IDF, math.log(ratio)) if ratio > 0 else _LEAST_IDF

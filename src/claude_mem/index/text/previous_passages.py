@@ -31,7 +31,7 @@ _NOT_TEXT = dict.fromkeys(
 def load_previous(
     connection: sqlite3.Connection, turn_ids: Iterable[int]
 ) -> dict[int, tuple[Passage, ...]]:
-    """By turn."""
+    """Loads the passages that turns had before they changed, by turn."""
     turns = json.dumps(list(turn_ids))
     rows = connection.execute(
         "SELECT turn_id, rows FROM unindexed_turns"

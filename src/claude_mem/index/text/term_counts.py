@@ -67,7 +67,7 @@ def _keep(database: str, stem: str, count: int, total: int) -> None:
 def start_reading_ahead(
     connection: sqlite3.Connection, total: int, start_thread: StartThread
 ) -> None:
-    """Of a large memory, if it was not done lately."""
+    """Starts to count the words of a large memory ahead, if it was not done lately."""
     if not should_read_ahead(connection, total):
         return
 
@@ -98,6 +98,6 @@ def read_ahead(connection: sqlite3.Connection, total: int) -> None:
 
 
 def _path(connection: sqlite3.Connection) -> str:
-    """Empty of a database in memory."""
+    """Returns the path of the database; empty for one in memory."""
     path: str = connection.execute("PRAGMA database_list").fetchone()[2]
     return path

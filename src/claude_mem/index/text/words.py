@@ -51,12 +51,12 @@ def searchable(text: str | None) -> str:
 
 
 def word_count(indexed: str) -> int:
-    """Of a text as it is indexed: as many as FTS5 finds, but for rare scripts."""
+    """Counts the words of a text as it is indexed: as many as FTS5 finds, but for rare scripts."""
     return len(_WORD.findall(indexed))
 
 
 def plain_text(text: str) -> str:
-    """One form of what looks the same, without what SQLite cannot store."""
+    """Writes what looks the same in one form, without what SQLite cannot store."""
     return unicodedata.normalize("NFKC", _UNSAFE.sub(" ", text))
 
 
@@ -80,7 +80,7 @@ def _extras(word: str) -> list[str]:
 
 
 def spoken_symbols(text: str) -> list[str]:
-    """Of C++ and C#, which FTS5 would index as c."""
+    """Spells the symbols of C++ and C#, which FTS5 would index as c."""
     return [letter + _SPOKEN[symbol] for letter, symbol in _SYMBOLS.findall(text)]
 
 
@@ -105,12 +105,12 @@ def is_unspaced(piece: str) -> bool:
 
 
 def spaced_text(text: str) -> str:
-    """Without runs of unspaced script."""
+    """Removes the runs of unspaced script."""
     return _UNSPACED.sub(" ", text)
 
 
 class _Stemmer:
-    """FTS5's own tokenizer, so that the stems are those of the index."""
+    """A stemmer that uses FTS5's own tokenizer, so that the stems are those of the index."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -124,7 +124,7 @@ class _Stemmer:
         self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
 
     def stems(self, words: list[str]) -> dict[str, str]:
-        """All at once: a statement costs more than the stemming of a word."""
+        """Stems all words at once: a statement costs more than the stemming of a word."""
         with self._lock:
             self._connection.execute("BEGIN")
             try:

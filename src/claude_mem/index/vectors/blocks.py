@@ -35,7 +35,7 @@ N = TypeVar("N", bound=np.generic)
 
 
 def normalise(vectors: Floats) -> Floats:
-    """To length 1; zeros stay zeros."""
+    """Scales vectors to length 1; zeros stay zeros."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     lengths[lengths == 0] = 1
     normalised: Floats = (vectors / lengths).astype(np.float32)
@@ -58,7 +58,7 @@ class Similarities:
     cosines: Floats
 
     def best(self, count: int) -> list[tuple[int, float]]:
-        """Highest cosine first, then lower id."""
+        """Returns the best, highest cosine first, then lower id."""
         cosines = self.cosines
         if 0 < count < len(cosines):
             smallest = np.partition(cosines, len(cosines) - count)[len(cosines) - count]
@@ -69,7 +69,7 @@ class Similarities:
         return list(zip(self.ids[order].tolist(), cosines[order].tolist(), strict=True))
 
     def of(self, ids: Iterable[int]) -> dict[int, float]:
-        """Of these ids, where they were compared."""
+        """Returns the similarities of these ids, where they were compared."""
         places = np.flatnonzero(_is_any_of(self.ids, ids))
         return dict(zip(self.ids[places].tolist(), self.cosines[places].tolist(), strict=True))
 
@@ -78,7 +78,7 @@ NO_SIMILARITIES = Similarities(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 def merge(parts: list[Similarities]) -> Similarities:
-    """Without removed rows; of rows with the same id the nearest."""
+    """Joins similarities without removed rows; of rows with the same id the nearest."""
     parts = [part for part in parts if len(part.ids)] or [NO_SIMILARITIES]
     ids, cosines = _joined([part.ids for part in parts]), _joined([part.cosines for part in parts])
     present = ids != REMOVED
@@ -96,7 +96,7 @@ def _joined(parts: list[NDArray[N]]) -> NDArray[N]:
 
 
 def _is_any_of(ids: Ids, values: Iterable[int]) -> NDArray[np.bool_]:
-    """As np.isin, which would sort all of the ids."""
+    """Whether each id is among the values, as np.isin tells it, which would sort all of the ids."""
     sorted_values = np.fromiter(values, np.int64)
     sorted_values.sort()
     if not len(sorted_values):
@@ -135,7 +135,7 @@ class QueryVector:
 
 
 def _inverse_lengths(rows: Rows) -> Floats:
-    """Zero for a row of zeros."""
+    """Returns the inverse length of each row; zero for a row of zeros."""
     squares = np.einsum("ij,ij->i", rows, rows, dtype=np.int32)
     inverse = np.zeros(len(rows), np.float64)
     np.divide(1.0, np.sqrt(squares), out=inverse, where=squares > 0)
@@ -233,7 +233,7 @@ class VectorBlocks:
                 block.remove(_is_any_of(owners_of_rows, values[first:last]))
 
     def compare(self, query: QueryVector) -> Similarities:
-        """Exact cosines of all vectors."""
+        """Computes the exact cosines of all vectors."""
         parts = [
             Similarities(ids, query.cosines(rows, inverse_lengths))
             for ids, rows, inverse_lengths in self._held_rows()
@@ -241,7 +241,7 @@ class VectorBlocks:
         return merge(parts)
 
     def candidates(self, query: QueryVector, count: int) -> NearestIds:
-        """By the codes alone, in no order."""
+        """Selects the nearest ids by the codes alone, in no order."""
         most = 64 * len(query.code)  # signs that can differ
         counts = np.zeros(most + 2, np.intp)
         scanned: list[tuple[_Block, Ids, NDArray[np.uint16]]] = []
@@ -330,14 +330,14 @@ def _smallest(values: NDArray[np.int32], count: int) -> NDArray[np.intp]:
 
 
 def _bit_planes(row: Rows) -> Bits:
-    """Of each number of a row its lowest bit, its second, and so on: a column for each, in planes
-    of 64 as a code."""
+    """Splits each number of a row into its lowest bit, its second, and so on: a column for each, in
+    planes of 64 as a code."""
     bits = (row.view(np.uint8) >> np.arange(8, dtype=np.uint8)[:, None]) & 1
     return codes_of(bits.view(np.int8))
 
 
 def _sum_signed(codes: Bits, bit_planes: Bits) -> NDArray[np.int32]:
-    """Of the numbers whose bit is set in a code. In two's complement the highest bit counts
+    """Sums the numbers whose bit is set in a code. In two's complement the highest bit is
     negative."""
     sums = np.zeros(codes.shape[1], np.int32)
     for bit, of_row in enumerate(bit_planes.T):

@@ -60,7 +60,7 @@ class ChromaCollection:
         self._not_before = self._clock() + PAUSE_MS
 
     def follow(self, connection: sqlite3.Connection, state: TableState) -> None:
-        """Unless a thread does it already."""
+        """Copies the changes of the table, unless a thread does it already."""
         if not self.lock.acquire(blocking=False):
             return
         try:

@@ -57,7 +57,7 @@ def _embed(index: SemanticIndex, connection: sqlite3.Connection, chunk: int) -> 
 
 
 def _store(index: SemanticIndex, connection: sqlite3.Connection, batch: _Batch) -> None:
-    """Unless the index was rebuilt, and only for texts that have not changed since."""
+    """Stores vectors unless the index was rebuilt, and only for texts that have not changed."""
     if indexing.generation(connection) != batch.generation:
         return
     model = index.load().embedder

@@ -33,7 +33,7 @@ def may_have_duplicates(document: int) -> bool:
 
 
 def are_duplicates(first: Document, second: Document) -> bool:
-    """Most words are in both, and so is every word with a digit: pier 12 is not pier 13."""
+    """Whether most words are in both, and so is every word with a digit: pier 12 is not pier 13."""
     if first.project_id != second.project_id:
         return False
     first_words, second_words = _words(first), _words(second)
@@ -50,7 +50,7 @@ def _words(document: Document) -> frozenset[str]:
 
 
 def link(connection: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> None:
-    """In both directions."""
+    """Links the pairs in both directions."""
     connection.executemany(
         "INSERT OR IGNORE INTO twins VALUES (?, ?)",
         [link for first, second in pairs for link in ((first, second), (second, first))],

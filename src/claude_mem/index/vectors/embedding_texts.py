@@ -31,7 +31,7 @@ def passages(document: Document) -> list[str]:
 
 
 def _split(text: str, words: int) -> list[str]:
-    """Whole sentences and lines, up to so many words in each part."""
+    """Splits a text into parts of whole sentences and lines, up to so many words in each."""
     parts: list[str] = []
     room = 0
     for sentence in _ENDS.split(text[:MAX_TEXT].strip()):

@@ -171,7 +171,7 @@ class SemanticIndex:
         return store.read(work)
 
     def copy_vectors(self, store: StoreReader) -> None:
-        """To a Chroma server; without loading a model."""
+        """Copies the vectors to a Chroma server, without loading a model."""
         chroma = self._chroma
         if chroma is not None:
             store.read(lambda c: chroma.follow(c, self._table_state(c)))
@@ -195,6 +195,6 @@ class LoadedIndex(NamedTuple):
 
 
 def _count_turns(connection: sqlite3.Connection) -> int:
-    """At most; without reading them."""
+    """Counts the turns at most, without reading them."""
     count: int = connection.execute("SELECT coalesce(max(id), 0) FROM indexed_turns").fetchone()[0]
     return count

@@ -38,8 +38,8 @@ class SimilarWords:
         passages: Sequence[bytes | None],
         holding: Sequence[Sequence[int]],
     ) -> list[float]:
-        """By passage the weight of the words that it does not hold, as far as it has similar ones.
-        `holding`: for each word the numbers of the passages that hold it."""
+        """Returns by passage the weight of the words that it does not hold, as far as it has
+        similar ones. `holding`: for each word the numbers of the passages that hold it."""
         weighted = self.similarities(words, passages) * np.array(weights, np.float64)[:, None]
         for of_word, places in zip(weighted, holding, strict=True):
             of_word[places] = 0
@@ -47,8 +47,8 @@ class SimilarWords:
         return as_list
 
     def similarities(self, words: Sequence[str], passages: Sequence[bytes | None]) -> Floats:
-        """For each word and each passage how near the nearest piece of the passage is, from 0 to
-        1; 0 below MIN_SIMILARITY, and for a passage without pieces."""
+        """Returns for each word and each passage how near the nearest piece of the passage is, from
+        0 to 1; 0 below MIN_SIMILARITY, and for a passage without pieces."""
         filled = slice(None) if all(passages) else [n for n, blob in enumerate(passages) if blob]
         blobs = [blob for blob in passages if blob]
         best: Floats = np.zeros((len(words), len(passages)), np.float32)
@@ -69,7 +69,6 @@ class SimilarWords:
         return best
 
     def _cosines(self, vectors: Floats, pieces: Places) -> Floats:
-        """Of each vector to each piece."""
         cosines: Floats = np.empty((len(vectors), len(pieces)), np.float32)
         size = max(1, MAX_PRODUCT // len(vectors))
         buffer: Floats = np.empty((size, self._rows.shape[1]), np.float32)

@@ -16,7 +16,8 @@ RESCORED = 1_000  # candidates by their codes, whose vectors are read from the d
 
 class VectorBackend(Protocol):
     def nearest(self, query: "QueryVector", projects: Sequence[int], count: int) -> "Similarities":
-        """To the nearest passages of these projects: at least to `count`, where there are so many.
+        """Returns the similarities to the nearest passages of these projects: at least to `count`,
+        where there are so many.
 
         A passage has the id that the index of passages gives it. What was deleted is not among
         them.

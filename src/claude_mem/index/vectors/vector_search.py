@@ -63,13 +63,13 @@ Embed = Callable[[Sequence[Document]], list[Rows]]
 
 
 def passage_ids(document: int, count: int) -> Ids:
-    """Of the first passages of a turn."""
+    """Makes the ids of the first passages of a turn."""
     ids: Ids = np.arange(count, dtype=np.int64) + (memory_id_of(document) << PASSAGE_BITS)
     return ids
 
 
 class ProjectVectors:
-    """Of documents of one kind: the passages of turns, or observations."""
+    """The vectors of a project's documents of one kind: the passages of turns, or observations."""
 
     def __init__(self, project_id: int, kind: str, dimension: int, state: TableState) -> None:
         self.blocks = VectorBlocks(dimension, PASSAGE_BITS if kind == TURN else 0)
@@ -110,7 +110,7 @@ class ProjectVectors:
             del self._waiting[waiting]
 
     def ids(self, document: int, count: int) -> Ids:
-        """Of the vectors of a document."""
+        """Returns the ids of the vectors of a document."""
         if self._kind != TURN:
             return np.full(count, document, np.int64)
         return passage_ids(document, count)
@@ -161,7 +161,7 @@ class VectorCache:
         return quantise(self._embedder.encode(texts))
 
     def embed(self, documents: Sequence[Document]) -> list[Rows]:
-        """For each document a row for each of its passages."""
+        """Makes for each document a row for each of its passages."""
         texts = [passages(document) for document in documents]
         rows = self.encode([passage for parts in texts for passage in parts])
         ends = np.cumsum([len(parts) for parts in texts])
@@ -174,7 +174,7 @@ class VectorCache:
         kind: str,
         state: TableState,
     ) -> list[ProjectVectors]:
-        """Of these projects, those that are in memory now."""
+        """Returns the vectors of those of these projects that are in memory now."""
         loaded: list[ProjectVectors] = []
         for project in projects:
             vectors = self._of_project(project, kind, state)
@@ -196,7 +196,7 @@ class VectorCache:
     def caught_up(
         self, connection: sqlite3.Connection, project_id: int, kind: str, state: TableState
     ) -> ProjectVectors:
-        """With all that the table has of this project."""
+        """Returns the vectors of a project with all that the table has of it."""
         vectors = self._of_project(project_id, kind, state)
         with vectors.lock:
             vectors.catch_up(connection, state)
@@ -222,7 +222,7 @@ class VectorCache:
         model: int,
         loaded: Sequence[ProjectVectors] = (),
     ) -> tuple[Ids, Rows]:
-        """Of passages of turns; those that have no vector yet are embedded if they may be."""
+        """Returns the vectors of passages of turns; embeds those that have none yet, if it may."""
         stored = _passage_vectors(connection, model, self.dimension, passage_ids)
         ids = [passage for passage, _ in stored]
         vectors = [vector for _, vector in stored]
@@ -241,7 +241,7 @@ class VectorCache:
         passage_ids: set[int],
         loaded: Sequence[ProjectVectors],
     ) -> dict[int, Rows]:
-        """By turn the vectors of these passages that the table does not have."""
+        """Returns by turn the vectors of these passages that the table does not have."""
         if not passage_ids:
             return {}
         turns = {passage >> PASSAGE_BITS for passage in passage_ids}
@@ -260,7 +260,7 @@ class VectorCache:
     def waiting_vectors(
         self, connection: sqlite3.Connection, projects: Sequence[int]
     ) -> list[tuple[Ids, Rows]]:
-        """Of turns of these projects that have no vector in the table yet."""
+        """Returns the vectors of turns of these projects that have none in the table yet."""
         if not self._read_ahead:
             return []
         model = self.read_state(connection).model
@@ -288,7 +288,7 @@ class VectorCache:
         lock: threading.Lock,
         work: Callable[[sqlite3.Connection], None],
     ) -> None:
-        """With a connection of its own, unless a thread does it already."""
+        """Works in a thread with a connection of its own, unless a thread does it already."""
         if not lock.acquire(blocking=False):
             return
 
@@ -347,9 +347,9 @@ class VectorSearch:
         exhaustive: bool = False,
         rescored: int = RESCORED,
     ) -> Similarities:
-        """Of a text to the passages of turns (or to the observations) of a project, or of all: to
-        all whose vectors are held in full, and of others to the nearest, `rescored` of them.
-        `exhaustive`: not by Chroma. While many vectors are being read, to none."""
+        """Compares a text with the passages of turns (or the observations) of a project, or of all:
+        with all whose vectors are held in full, and of others with the nearest, `rescored` of them.
+        `exhaustive`: not by Chroma. While many vectors are being read, it compares with none."""
         query = self._query(text)
         if not query.row.any():
             return NO_SIMILARITIES
@@ -367,7 +367,7 @@ class VectorSearch:
         projects: Sequence[int],
         rescored: int,
     ) -> Similarities:
-        """By Chroma where the settings say so, and it answers."""
+        """Compares by Chroma where the settings say so, and it answers."""
         if self._chroma is not None and self._chroma.is_available:
             from claude_mem.index.vectors.chroma import ChromaVectors, CopyBehind
 
@@ -390,7 +390,7 @@ class VectorSearch:
         return dict(zip(compared.ids.tolist(), compared.cosines.tolist(), strict=True))
 
     def _query(self, text: str) -> QueryVector:
-        """Made once for what compares the same text several times."""
+        """Returns the vector of a text, made once for what compares the same text several times."""
         last = self._last_query
         if last is None or last[0] != text:
             last = self._last_query = text, QueryVector(self._cache.encode([text])[0])
@@ -435,7 +435,7 @@ class VectorSearch:
         rows: Rows,
         model: int,
     ) -> VectorBlocks:
-        """Of a project whose codes alone are held, the vectors that may be similar to these."""
+        """Reads the vectors that may be similar to these, of a project with codes alone."""
         distance = int(MAX_DIFFERENT_SIGNS * self._cache.dimension)
         documents: set[int] = set()
         for row in rows:
@@ -506,7 +506,7 @@ def _losses(connection: sqlite3.Connection, project_id: int, after: int) -> list
 
 
 def _change_count(connection: sqlite3.Connection, project_id: int, after: int, limit: int) -> int:
-    """Of a project's documents of all kinds, up to the limit."""
+    """Counts the changes of a project's documents of all kinds, up to the limit."""
     row = connection.execute(
         "SELECT count(*) FROM"
         " (SELECT 1 FROM vectors WHERE project_id = ? AND revision > ? LIMIT ?)",
@@ -549,7 +549,7 @@ def stored_vectors(
 def _passage_vectors(
     connection: sqlite3.Connection, model: int, dimension: int, passages: Iterable[int]
 ) -> list[tuple[int, bytes]]:
-    """By id the vectors of passages of turns that have one of this model."""
+    """Reads by id the vectors of passages of turns that have one of this model."""
     cursor = connection.cursor()
     cursor.row_factory = None  # rows are not accessed by name
     rows: list[tuple[int, bytes]] = cursor.execute(

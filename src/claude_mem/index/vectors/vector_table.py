@@ -114,7 +114,7 @@ def _replace(
 
 
 def number_of(connection: sqlite3.Connection, model: str, dimension: int | None = None) -> int:
-    """Of a model, as its vectors are stored; NO_VECTOR when it has none of this dimension."""
+    """Returns the number of a stored model; NO_VECTOR when it has none of this dimension."""
     row = connection.execute(_NUMBER_OF, (model, dimension)).fetchone()
     return NO_VECTOR if row is None else int(row[0])
 
@@ -178,7 +178,7 @@ def unchanged(connection: sqlite3.Connection, documents: Iterable[int], since: i
 
 
 def progress(connection: sqlite3.Connection, model: int) -> VectorCounts:
-    """Those without a vector of this model are counted: there are mostly fewer of them."""
+    """Counts the vectors of a model by those that are missing: there are mostly fewer of them."""
     (total,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
     if model == NO_VECTOR:
         return VectorCounts(0, total)

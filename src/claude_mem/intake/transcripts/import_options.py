@@ -16,7 +16,7 @@ Reads = Literal["all", "newest", "record", "memories"]
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Pickled for every process that reads."""
+    """The options of an import, pickled for every process that reads."""
 
     own_root: str  # the data directory: sessions in it are the observer's own
     home: str
@@ -47,7 +47,7 @@ class ImportOptions:
         )
 
     def of_memories(self, keep_raw_since: int) -> "ImportOptions":
-        """To read what was imported without memories."""
+        """Returns options to read what was imported without memories."""
         return replace(self, reads="memories", keep_raw_since=keep_raw_since, raw_later=False)
 
     @property

@@ -48,7 +48,7 @@ class Tally:
         self.memory_tokens += tokens
 
     def distilled(self, outcome: ImportCounts, tokens: int) -> None:
-        """Of turns that were counted as waiting before."""
+        """Counts the memories of turns that were counted as waiting before."""
         self.observations += outcome.observations
         self.summaries += outcome.summaries
         self.waiting = max(0, self.waiting - outcome.summaries)

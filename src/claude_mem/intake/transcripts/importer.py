@@ -68,7 +68,7 @@ def import_transcripts(
     processes: int = 1,
     progress: OnFile = lambda path, size: None,
 ) -> Report:
-    """With a read-only store, or with None, nothing is stored: the report is a preview."""
+    """Imports transcripts; with a read-only store, or None, the report is a preview."""
     report = Report()
     stored = store.project_directories() if store is not None else []
     known = known_projects(files, stored, options.home_path)
@@ -144,7 +144,8 @@ def _effort(size: int, options: ImportOptions) -> int:
 def _read_in_pool(
     files: list[Path], options_of: Mapping[Path, ImportOptions], processes: int
 ) -> Iterator[ReadFile]:
-    """Never far ahead of the writer, or all the sessions would wait in memory."""
+    """Reads files in processes, not far ahead of the writer, or all sessions would wait in
+    memory."""
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     if method == "fork":
         # Once, before there are copies of this process.
@@ -193,7 +194,7 @@ def _end_with_parent() -> None:
 
 
 def _set_options(options_of: Mapping[Path, ImportOptions]) -> None:
-    """They differ only in what is read of a file, not in how its events are."""
+    """Sets the options; they differ only in what is read of a file, not in how its events are."""
     global _options_of, _reader
     _options_of = options_of
     if options_of:
@@ -471,8 +472,8 @@ class ReadingProcess:
     def save_memories(
         self, store: Store, transcript: TranscriptToDistil, options: ImportOptions
     ) -> Iterator[int]:
-        """Of the turns that a transcript has of its session: gives the number of each few, between
-        which hooks write."""
+        """Saves memories of the turns that a transcript has of its session: gives the number of
+        each few, between which hooks write."""
         for session in self.read(ReadRequest(Path(transcript.path), options)):
             if session.session_id == transcript.session_id:
                 for start in range(0, len(session.turns), TURNS_PER_WRITE):
@@ -480,12 +481,12 @@ class ReadingProcess:
                     yield store.save_session_memories(part).result().summaries
 
     def stop(self) -> None:
-        """For good."""
+        """Ends the reading process for good."""
         self._is_stopped = True
         self._end()
 
     def rest(self) -> None:
-        """Until the next transcript."""
+        """Ends the reading process until the next transcript."""
         self._end()
 
     def _ask(self, process: subprocess.Popen[bytes], request: ReadRequest) -> Iterator[PastSession]:

@@ -45,7 +45,7 @@ _HEAD = 1024 * 1024  # where the first lines of a session are
 def known_projects(
     files: Iterable[Path], stored: Iterable[tuple[str, Project]], home: Path | None
 ) -> dict[str, Project]:
-    """By directory: of the store, and of transcripts whose directory does not exist."""
+    """Returns projects by directory: of the store, and of transcripts whose directory is gone."""
     known = dict(stored)
     projects = Projects(home, known)
     homeless = [
@@ -60,7 +60,7 @@ def known_projects(
 
 
 def _most_named(votes: Iterable[tuple[str, str | None]]) -> dict[str, Project]:
-    """By directory, what most of its sessions name."""
+    """Returns by directory what most of its sessions name."""
     counts: dict[str, Counter[str]] = {}
     for directory, origin in votes:
         if origin is not None:
@@ -89,7 +89,7 @@ def _missing_directory(file: Path, projects: Projects) -> str | None:
 
 @contextmanager
 def _bytes_of(file: Path) -> Iterator[mmap.mmap | bytes]:
-    """Empty for a file that cannot be read: the import reports it."""
+    """Reads the bytes of a file; empty if it cannot be read: the import reports it."""
     try:
         opened = open_regular_file(file)
     except (OSError, BadInput):
@@ -139,7 +139,7 @@ def _only_origin(file: Path) -> str | None:
 
 
 def _span(chunk: bytes, marks: tuple[bytes, ...]) -> tuple[int, int]:
-    """From the first to the last of these marks; -1 where there is none."""
+    """Returns the span from the first to the last of these marks; -1 where there is none."""
     if chunk.rfind(_COMMON.get(marks[0], marks[0])) < 0:
         return -1, -1
     last = max(map(chunk.rfind, marks))

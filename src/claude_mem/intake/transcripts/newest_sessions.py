@@ -25,8 +25,9 @@ _TIMESTAMP = re.compile(rb'"timestamp" ?: ?"([0-9TZ:.+-]{10,40})"')
 def options_by_age(
     sizes: Mapping[Path, int], options: ImportOptions, largest: int
 ) -> dict[Path, ImportOptions]:
-    """Of most sessions, memories and raw texts come later; of the newest, all comes at once, and of
-    those that may be open still, the raw texts: their hooks continue what is stored."""
+    """Returns the options for each file: of most sessions, memories and raw texts come later; of
+    the newest, all comes at once, and of those that may be open still, the raw texts: their hooks
+    continue what is stored."""
     ended = {path: _last_ms(path) for path in sizes}
     open_since = max(ended.values(), default=0) - OPEN_MS
     newest = _newest_sessions(sizes, ended, options.reader().projects, largest)

@@ -36,7 +36,7 @@ class AgentTranscript(Transcript):
 
 @dataclass(slots=True)
 class SessionsFile(Transcript):
-    """One JSON object, or a database of sessions; whose it is shows when it is read."""
+    """A file with one JSON object, or a database of sessions; whose it is shows when it is read."""
 
     dialect: str = ""
 
@@ -81,7 +81,7 @@ def _read(agent: Agent, lines: Lines, path: Path) -> list[TranscriptEvent]:
 
 
 def _stored_sessions(copy: sqlite3.Connection) -> Iterator[tuple[Agent, Lines]]:
-    """Of the agent whose database it is: the queries of the others fail."""
+    """Reads the sessions of the agent whose database it is: the queries of the others fail."""
     problem: sqlite3.Error | None = None
     for agent in all_agents():
         if agent.transcripts is None or agent.transcripts.read_database is None:

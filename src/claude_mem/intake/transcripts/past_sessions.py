@@ -205,7 +205,7 @@ class _Session:
         return bool(self.events) and self.events[0].is_private
 
     def add_words(self, skipped: Event | None) -> None:
-        """Of an event that is not stored, to the one before it."""
+        """Adds the words of an event that is not stored to the one before it."""
         if skipped is not None and self.events:
             last = self.events[-1]
             words = last.unstored_words + skipped.unstored_words

@@ -70,7 +70,7 @@ _ESCAPE = re.compile(rb"\\[uU]")
 
 @dataclass(slots=True)
 class Transcript:
-    """One file, read from start to end."""
+    """A transcript: one file, read from start to end."""
 
     path: Path
     lines: int = 0
@@ -108,7 +108,7 @@ class Transcript:
                     yield from self._parse(line)
 
     def _parse(self, line: bytes) -> Iterator[Payload]:
-        """Usually one object; an interrupted writer may leave two on a line, or half of one."""
+        """Parses a line; an interrupted writer may leave two objects on it, or half of one."""
         is_known = self.dialect != "claude" or _OF_CONVERSATION.search(line) is not None
         if not is_known and line.lstrip()[:1] == b"{":
             return  # progress, snapshots: not part of the conversation
@@ -132,7 +132,7 @@ class Transcript:
 
 
 def open_transcript(path: Path) -> Transcript:
-    """Of Claude Code, unless the first line is of another agent's format."""
+    """Opens a transcript of Claude Code, unless the first line is of another agent's format."""
     # Not at the top: that module imports this one.
     from claude_mem.intake.transcripts.other_agents import open_agent_transcript
 
@@ -364,7 +364,7 @@ def _blocks(content: Json) -> list[Json]:
 
 
 def _is_user_input(blocks: list[Json]) -> bool:
-    """Text or images of the user, not the result of a tool."""
+    """Whether the content is text or images of the user, not the result of a tool."""
     return any(isinstance(block, dict) for block in blocks) and not _has_result(blocks)
 
 
@@ -416,7 +416,8 @@ def session_title(path: Path, session_id: str, redactor: Redactor) -> SessionTit
 
 
 def _has_private(data: mmap.mmap) -> bool:
-    """Word by word, as that is much faster than a pattern that matches any case."""
+    """Whether there is a private tag, tested word by word, as that is much faster than a pattern
+    that matches any case."""
     for start in range(0, len(data), CHUNK):
         chunk = data[max(0, start - _OVERLAP) : start + CHUNK]
         if _ESCAPE.search(chunk) or may_be_disguised(chunk):

@@ -114,7 +114,7 @@ def _is_plan(text: str) -> bool:
 
 
 def _headings(text: str) -> list[str]:
-    """Of the first and second level."""
+    """Returns the headings of the first and second level."""
     lines = [line for line in text.splitlines() if line.startswith(("# ", "## "))]
     return [heading for line in lines if (heading := heading_of(line))]
 
@@ -139,7 +139,7 @@ def _error(text: str) -> str:
 
 
 def research_topics(turn: Turn) -> str:
-    """In the agent's own words; empty if it did no research."""
+    """Returns the topics of research in the agent's own words; empty if it did none."""
     topics: dict[str, None] = {}
     for event in turn.events:
         is_research = event.kind == "PostToolUse" and event.tool_name in RESEARCH_TOOLS
@@ -207,7 +207,8 @@ class TurnEvidence:
         return sum(map(len, messages)) + sum(len(event.text or "") for event in self.statements)
 
     def all_files_read(self, count: int) -> tuple[str, ...]:
-        """Those that were not edited first, since the list of edited files has the others."""
+        """Lists the files that were read; first those that were not edited, since the list of
+        edited files has the others."""
         return (*self.files_read, *self.edited_files_read)[:count]
 
     @property
@@ -220,7 +221,7 @@ class TurnEvidence:
 
     @property
     def subjects(self) -> list[str]:
-        """First lines of commits and pull requests."""
+        """The first lines of commits and pull requests."""
         texts = self.written_as("commit", "pull_request") or self.commands.subjects
         lines = (next(iter(text.strip().splitlines()), "").strip() for text in texts)
         return list(dict.fromkeys(line for line in lines if line))

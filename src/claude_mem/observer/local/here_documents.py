@@ -26,7 +26,7 @@ def without_here_documents(command: str) -> str:
 
 
 def _are_options(text: str) -> bool:
-    """Of one command, and not the next one."""
+    """Whether the text holds options of one command, and not the next one."""
     return len(text) <= LONGEST_OPTIONS and not _NEXT_COMMAND.search(_STRING.sub("", text))
 
 

@@ -46,7 +46,7 @@ class TurnWords:
 
 
 def word_weights(evidence: TurnEvidence, weights: Weights) -> dict[str, float]:
-    """Of the words that the turn repeats, and that few others use."""
+    """Weighs the words that the turn repeats, and that few others use."""
     messages = [event.text or "" for event in evidence.statements[-2:]] + [evidence.final]
     request = evidence.request.text or evidence.request.plan
     names = map(file_name, evidence.files)

@@ -58,7 +58,7 @@ _compiled_trees: dict[int, _Compiled] = {}
 
 
 def _compiled(trees: Trees) -> _Compiled:
-    """As a function: walking the trees takes most of the time of an import."""
+    """Compiles the trees to a function: walking them takes most of the time of an import."""
     cached = _compiled_trees.get(id(trees))  # hashing all trees would take longer than a score
     if cached is None:
         cached = _compiled_trees[id(trees)] = _compile(trees)
@@ -101,7 +101,7 @@ _chosen: list[Weights] = []
 
 
 def use(weights: Weights | None) -> None:
-    """Use these from now on, or with None those of the package again."""
+    """Uses these weights from now on, or with None those of the package again."""
     _chosen[:] = [] if weights is None else [weights]
 
 
@@ -115,7 +115,8 @@ def _packaged() -> Weights:
 
 
 def load_weights() -> None:
-    """Before the first turn: parsing and compiling the trees takes longer than most turns."""
+    """Loads the weights before the first turn: parsing and compiling the trees takes longer than
+    most turns."""
     weights = current()
     for trees in (weights.sentence, weights.title, weights.turn, weights.step):
         _compiled(trees)

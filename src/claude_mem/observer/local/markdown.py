@@ -55,7 +55,7 @@ def split_passages(markdown: str) -> list[MessagePassage]:
 
 
 def passages_in(markdown: str) -> Iterator[MessagePassage]:
-    """One after the other, for a caller that needs the first ones only."""
+    """Gives the passages one after the other, for a caller that needs the first ones only."""
     return _Splitter().split(markdown[:LARGEST_TEXT])
 
 
@@ -139,7 +139,7 @@ class _Splitter:
             self._add(first or "; ".join(rest), "row")
 
     def _named_cells(self, cells: list[str]) -> list[str]:
-        """With more than two columns, each cell needs the name of its column."""
+        """Names the cells of a row with more than two: each needs the name of its column."""
         if len(cells) <= 2 or len(cells) != len(self._header):
             return [cell for cell in cells[1:] if cell]
         pairs = zip(self._header[1:], cells[1:], strict=True)
@@ -188,7 +188,7 @@ class _Splitter:
 
 
 def _match_label(text: str) -> re.Match[str] | None:
-    """Most passages have neither mark, and need no pattern."""
+    """Matches a label; most passages have neither mark, and need no pattern."""
     match = _BOLD_LABEL.match(text) if "**" in text else None
     return match or (_PLAIN_LABEL.match(text) if ":" in text else None)
 
@@ -227,7 +227,7 @@ def heading_of(line: str) -> str:
 
 
 def as_label(text: str) -> str:
-    """Without the number and the colon."""
+    """Returns the text as a label, without the number and the colon."""
     return without_markup(_NUMBERED.sub("", text, count=1)).rstrip(":： ")
 
 
@@ -255,7 +255,7 @@ def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
 
 
 def without_markup(text: str) -> str:
-    """Without Markdown for emphasis and links; code stays as it is."""
+    """Removes Markdown for emphasis and links; code stays as it is."""
     if "`](" in text:
         text = _CODE_LINK.sub(r"\1", text)
     if "*" in text or "<" in text or "](" in text:

@@ -209,7 +209,7 @@ def _by_structure(scored: ScoredTurn) -> Iterator[str]:
 
 
 def request_title(scored: ScoredTurn) -> str:
-    """For the session, where the turn has no title: what was asked."""
+    """Returns a title for the session, where the turn has none: what the user asked for."""
     request = scored.evidence.request
     title = wording.from_plan(request.plan_title) or wording.from_request(request.text)
     return title if title and is_complete(title, is_english=scored.is_english) else ""
@@ -242,7 +242,7 @@ def build_observations(
 
 
 def _rule_observations(rules: Iterable[ProposedFact]) -> Iterator[Observation]:
-    """One for each sure rule: what the user said is a decision."""
+    """Makes one observation for each sure rule: what the user said is a decision."""
     for rule in rules:
         if rule.status == "holds":
             title = wording.from_rule(rule.value)
@@ -349,7 +349,7 @@ def _runs(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
 
 
 def join_passages(passages: Iterable[MessagePassage]) -> str | None:
-    """With a space between sentences, except in scripts without spaces."""
+    """Joins passages with a space between sentences, except in scripts without spaces."""
     return re.sub(r"(?<=[。！？]) ", "", " ".join(map(as_sentence, passages))) or None
 
 
@@ -377,7 +377,7 @@ def as_sentence(passage: MessagePassage) -> str:
 
 
 def _fact_label(passage: MessagePassage) -> str:
-    """Empty if the text itself says what it is about."""
+    """Returns a label for a fact; empty if the text itself says what it is about."""
     if not _is_fact(passage):
         return ""
     label = passage.label
@@ -537,7 +537,7 @@ def _without_questions(text: str) -> str:
 
 
 def _with_announced_steps(summary: Summary, evidence: TurnEvidence) -> Summary:
-    """First what the agent calls open itself; the others and `completed` do not repeat it."""
+    """Adds first what the agent calls open itself; the others and `completed` do not repeat it."""
     texts = evidence.announced_steps
     if not texts:
         return summary

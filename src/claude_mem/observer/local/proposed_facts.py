@@ -89,7 +89,8 @@ def propose_facts(turn: Turn) -> tuple[ProposedFact, ...]:
 def _replaced_commits(
     facts: Collection[ProposedFact], event: TurnEvent, of_event: Collection[ProposedFact]
 ) -> list[ProposedFact]:
-    """Those that the event amended, as far as its output shows: a new hash for the same subject."""
+    """Returns the commits that the event amended, as far as its output shows: a new hash for the
+    same subject."""
     params = event.tool_input if isinstance(event.tool_input, dict) else {}
     command = params.get("command")
     if not isinstance(command, str) or AMENDS not in command[:READ_COMMAND]:
@@ -339,7 +340,7 @@ def find_obstacles(turn: Turn) -> tuple[ProposedFact, ...]:
 
 
 def _blaming(event: TurnEvent) -> Iterator[str]:
-    """Not in lists: these tell what was changed."""
+    """Gives the sentences that name a cause, but not from lists: these tell what was changed."""
     if event.kind not in ("Statement", "Stop") or event.agent_id or not event.text:
         return
     text = event.text[:READ_STATEMENT]

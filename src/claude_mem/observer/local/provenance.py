@@ -34,8 +34,8 @@ _AGENT_KINDS = ("Statement", "Stop")
 
 
 def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
-    """With the hashes of the runs of words that are from outside, in its texts and in the record,
-    which search and hints show as well."""
+    """Adds the hashes of the runs of words that are from outside, in the texts of the distillate
+    and in the record, which search and hints show as well."""
     distillate = replace(distillate, summary=_without_suggestions(turn, distillate.summary))
     in_texts = _sequences(_texts(distillate))
     in_record = _sequences(_statements(turn))
@@ -55,8 +55,8 @@ def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
 
 
 def _without_suggestions(turn: Turn, summary: Summary) -> Summary:
-    """Without commands that the agent ran because an error named them, and without traps whose
-    way around comes from what it read: nobody knows who wrote that."""
+    """Removes commands that the agent ran because an error named them, and traps whose way around
+    comes from what it read: nobody knows who wrote that."""
     if not (summary.faults or any(event.kind == TOOL_FAILURE for event in turn.events)):
         return summary
     return replace(
@@ -69,7 +69,8 @@ def _without_suggestions(turn: Turn, summary: Summary) -> Summary:
 
 
 def _is_named(turn: Turn, command: str, kind: str = "") -> bool:
-    """In the output of another command, or of another tool; before or after it was run."""
+    """Whether the output of another command, or of another tool, names the command; before or after
+    it was run."""
     words = words_of(command)
     if len(words) < MIN_NAME:
         return False
@@ -99,7 +100,7 @@ class _OutsideText:
 
     @classmethod
     def of(cls, turn: Turn, sequences: dict[Run, None]) -> "_OutsideText":
-        """In the order of events: what the agent wrote after it had read it is not its own."""
+        """Reads events in their order: what the agent wrote after it had read it is not its own."""
         finder = RunFinder(sequences)
         prompt = parse_prompt(turn.prompt or "")
         own = set(finder.find(prompt.own if prompt.is_confirmed_plan else prompt.typed))
@@ -125,7 +126,7 @@ class _OutsideText:
         return cls(frozenset(outside), frozenset(own), earlier)
 
     def outside_runs(self, sequences: dict[Run, None]) -> Iterator[Run]:
-        """Those of the four words in a row that are runs, and from outside."""
+        """Returns those of the four words in a row that are runs, and from outside."""
         if not self.earlier and sequences.keys().isdisjoint(self.runs):
             return iter(())
         has = self._has if self.earlier else self.runs.__contains__

@@ -215,8 +215,8 @@ def _has_answer(candidates: list[Candidate]) -> bool:
 
 
 def _is_step(candidate: Candidate, features: Features, step: Trees) -> bool:
-    """By the model, or where it says so. Steps of a plan or a request are not what is left, nor is
-    what the agent offers to do."""
+    """Whether a passage is an open step, by the model, or where it says so. Steps of a plan or a
+    request are not what is left, nor is what the agent offers to do."""
     if candidate.origin not in ("final", "statement"):
         return False
     is_offer = candidate.text.endswith(("?", "？"))
@@ -255,7 +255,8 @@ def _rank_titles(
 
 
 def is_clear_enough(ranked: RankedTitle, *, is_english: bool) -> bool:
-    """Clarity was learned in English; in another language it says nothing."""
+    """Whether a title is clear enough. Clarity was learned in English; in another language it says
+    nothing."""
     return not is_english or is_written_as_title(ranked.title) or ranked.clarity >= LEAST_CLARITY
 
 
@@ -274,7 +275,8 @@ def is_written_as_title(title: TitleCandidate) -> bool:
 
 
 def speaks_english(candidates: list[Candidate]) -> bool:
-    """By what was said; a few words without any sign of a language count as English."""
+    """Whether the turn is in English, by what was said; a few words without any sign of a language
+    count as English."""
     spoken = ("final", "request", "statement", "paste")
     text = "\n".join(c.text for c in candidates if c.origin in spoken and c.passage.kind != "code")
     return is_english_text(text) or (text.isascii() and len(text.split()) < FEW_WORDS)
@@ -351,7 +353,7 @@ def tells_stopped_commit(text: str) -> bool:
 
 
 def budget_for(evidence: TurnEvidence, detail: Detail = NORMAL, *, is_english: bool = True) -> int:
-    """In characters."""
+    """Returns the budget in characters."""
     share = BUDGET_SHARE if is_english else SHARE_IN_OTHER_LANGUAGES
     return int(min(MAX_CHARS, max(SHORT_BUDGET, share * evidence.said)) * detail.budget)
 
@@ -359,7 +361,7 @@ def budget_for(evidence: TurnEvidence, detail: Detail = NORMAL, *, is_english: b
 def select_passages(
     scored: ScoredTurn, title: str = "", detail: Detail = NORMAL
 ) -> list[Candidate]:
-    """In chronological order. `title`: of the turn, which is not told again."""
+    """Selects passages in chronological order, without what the `title` of the turn tells."""
     told = {step.position for step in scored.steps}  # by the summary, like the request
     request = short_request(scored.evidence)
     told |= {c.position for c in scored.candidates if c.origin == "request" and c.text in request}
@@ -381,7 +383,7 @@ def select_passages(
 
 
 def _gains(scored: ScoredTurn) -> Iterable[float]:
-    """Of each passage alone."""
+    """Returns the gain of each passage alone."""
     expected = fsum(1 / (1 + exp(-score)) for score in scored.scores)
     of_turn = TURN_COST * log(expected) if expected else 0.0
     for score, candidate in zip(scored.scores, scored.candidates, strict=True):

@@ -129,7 +129,7 @@ class Failure:
 
     @property
     def is_environment_fault(self) -> bool:
-        """Without a fix in between, it was the command that does not work here."""
+        """Whether the command does not work here: another one did, without a fix in between."""
         return bool(self.alternative) and not self.fixed_by
 
 
@@ -294,7 +294,7 @@ def file_name(path: str) -> str:
 
 
 def _fix_of(failure: _OpenFailure) -> str:
-    """By the names of files: the summary has their paths."""
+    """Describes the fix by the names of files: the summary has their paths."""
     if failure.edited:
         return "after editing " + ", ".join(map(file_name, failure.edited[:3]))
     return f"after `{failure.last_repair}`" if failure.last_repair else ""
@@ -311,7 +311,7 @@ def _are_similar(failed: str, succeeded: str) -> bool:
 
 
 def commit_subject(command: str) -> str:
-    """Of the message in the command; empty if it has none."""
+    """Returns the subject of the message in the command; empty if it has none."""
     if not _commits(command) or _NO_COMMIT.search(command):
         return ""
     lines = [line.strip() for line in _commit_message(command).splitlines()]
@@ -368,7 +368,7 @@ def _flat(line: str) -> str:
 
 
 def is_outcome_unknown(response: Json) -> bool:
-    """Of a command whose agent does not report exit codes."""
+    """Whether the agent of a command does not report exit codes."""
     return isinstance(response, dict) and response.get("outcome") == "unknown"
 
 

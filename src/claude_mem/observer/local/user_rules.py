@@ -115,19 +115,20 @@ def judge(sentence: str) -> FactStatus | None:
 
 
 def rule_points(sentence: str) -> int:
-    """0 without a feature that says more than an order for the moment."""
+    """Rates a sentence; 0 without a feature that says more than an order for the moment."""
     text = " ".join(sentence.lower().replace("’", "'").split())
     matches = [points for _, points, pattern in _FEATURES if pattern.search(text)]
     return sum(matches) if max(matches, default=0) >= STANDING_POINTS else 0
 
 
 def typed_sentences(prompt: str) -> Iterator[str]:
-    """Verbatim; none of a prompt that is too long, a plan, or a message of the client."""
+    """Gives the typed sentences verbatim; none of a prompt that is too long, a plan, or a message
+    of the client."""
     return (sentence for sentence, _ in _typed(prompt))
 
 
 def certain_sentences(prompt: str) -> Iterator[str]:
-    """Without those that may be pasted."""
+    """Gives the typed sentences without those that may be pasted."""
     return (sentence for sentence, is_certain in _typed(prompt) if is_certain)
 
 
@@ -172,13 +173,14 @@ def _is_introduction(line: str) -> bool:
 
 
 def _is_reported(sentence: str) -> bool:
-    """After words with a colon, such as "the mail says:"; a label has fewer."""
+    """Whether words with a colon come before, such as "the mail says:"; a label has fewer."""
     before, colon, _ = sentence.partition(": ")
     return bool(colon) and len(before.split()) > LONGEST_LABEL
 
 
 def proposed_rules(prompt: str) -> tuple[ProposedFact, ...]:
-    """Also what takes a rule back: with the status past, stored only if there is such a rule."""
+    """Proposes rules, and what takes a rule back: with the status past, stored only if there is
+    such a rule."""
     rules = {rule.text: rule.status for rule in find_rules(prompt)}
     for sentence, is_certain in _typed(prompt):
         if is_certain and rules.get(sentence) != "holds" and _is_withdrawal(sentence):

@@ -97,7 +97,7 @@ async def _post(
 
 
 def _first_choice(completion: dict[str, Json]) -> dict[str, Json]:
-    """Some servers report an error with status 200 and no choice."""
+    """Returns the first choice; some servers report an error with status 200 and no choice."""
     choices = completion.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(first, dict):

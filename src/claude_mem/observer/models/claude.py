@@ -100,7 +100,7 @@ class ClaudeClient:
         self._idle_timer = asyncio.get_running_loop().call_later(seconds, on_idle)
 
     async def close(self) -> None:
-        """In an orderly way, so that the conversation can be resumed; else by force."""
+        """Ends in an orderly way, so that the conversation can be resumed; else by force."""
         self._cancel_idle_timer()
         self._questions.put_nowait(None)
         with suppress(asyncio.CancelledError):
@@ -110,7 +110,7 @@ class ClaudeClient:
             await asyncio.wait([self._task], timeout=CLOSE_SECONDS)
 
     def kill(self) -> None:
-        """With all processes that it started."""
+        """Kills the client with all processes that it started."""
         self._cancel_idle_timer()
         pid = self._pid()
         if self._task.done():
@@ -290,7 +290,7 @@ class ClaudeModel:
         return task
 
     async def _make_room(self) -> None:
-        """Close the least recently used client; there are never more busy ones than places."""
+        """Closes the least recently used client; there are never more busy ones than places."""
         while len(self._clients) >= self._options.max_clients:
             idle = next((s for s, client in self._clients.items() if not client.is_busy), None)
             if idle is None:

@@ -37,7 +37,8 @@ class ClaudeFiles:
                 folder.rmdir()  # if it is empty
 
     def delete_pid_files(self) -> None:
-        """Only while no client runs: clients that were killed with their worker left theirs."""
+        """Deletes these files, only while no client runs: clients that were killed with their
+        worker left theirs."""
         for path in self.directory.glob("client-*"):
             path.unlink(missing_ok=True)
 

@@ -52,7 +52,7 @@ def estimate(
 
 
 def _sample(turn_ids: Sequence[int]) -> Sequence[int]:
-    """Spread over all of them: valuable turns are longer than others."""
+    """Takes a sample spread over all turns: valuable ones are longer than others."""
     return turn_ids[:: ceil(len(turn_ids) / SAMPLE)] if turn_ids else ()
 
 

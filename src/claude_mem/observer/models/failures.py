@@ -114,7 +114,7 @@ def failure_for_status(status: int, body: str, headers: Mapping[str, str]) -> Ob
 
 
 def failure_for_message(text: str) -> ObserverError:
-    """For Claude Code's own messages about a login or a limit, which have no status."""
+    """Reads Claude Code's own messages about a login or a limit, which have no status."""
     message = _error_message(text)
     if _TOO_LONG.search(text):
         return TooLong(message)

@@ -355,7 +355,7 @@ def _time(event: TurnEvent) -> str:
 
 
 def _format_value(value: Json) -> str:
-    """As readable lines: most values are objects with a few texts."""
+    """Formats a value as readable lines: most values are objects with a few texts."""
     if value is None:
         return ""
     if isinstance(value, dict):

@@ -105,7 +105,7 @@ class _Block:
         self.untagged += other.untagged
 
     def pop_remaining(self) -> list[str]:
-        """Untagged text, and fields that belong to the other kind of block."""
+        """Takes out untagged text, and fields that belong to the other kind of block."""
         remaining = [*self.untagged, *(text for texts in self.texts.values() for text in texts),
                      *(item for items in self.lists.values() for item in items)]  # fmt: skip
         self.untagged, self.texts, self.lists = [], {}, {}
@@ -208,7 +208,7 @@ class _Parser:
         return end, stop
 
     def _end_of_field(self, index: int, name: str) -> int:
-        """Its closing tag, if that comes before the end of the block; else the next tag."""
+        """Finds the closing tag, if that comes before the end of the block; else the next tag."""
         closings = self.closing.get(name, [])
         closing_index = bisect_left(closings, index)
         bound_index = bisect_left(self.bounds, index)
@@ -258,7 +258,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _split_items(content: str, name: str) -> list[str]:
-    """By their tags, text between them included; without tags, by lines."""
+    """Splits a list by its tags, text between them included; without tags, by lines."""
     parts = re.split(rf"(?i)</?[ \t]{{0,4}}{name}(?![\w-])[^<>]{{0,400}}>", content)
     if len(parts) > 1:
         return parts
@@ -301,7 +301,7 @@ class _Builder:
         self._unplaced = unplaced
 
     def rules(self, blocks: Iterable[_Block]) -> tuple[str, ...]:
-        """Of all blocks: they are about the user, not about a part of the turn."""
+        """Returns the rules of all blocks: they are about the user, not a part of the turn."""
         rules = (rule for block in blocks for rule in self._list(block, "rules"))
         return self._names(rules, MAX_ITEM_CHARS)
 

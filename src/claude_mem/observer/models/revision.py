@@ -150,7 +150,7 @@ def _derived_title(reply: PartialObservation) -> str:
 
 
 def _title_without_text(reply: PartialObservation) -> str:
-    """Of a block that has only a type, concepts or files."""
+    """Makes a title for a block that has only a type, concepts or files."""
     if reply.files_modified:
         return f"Changed {', '.join(reply.files_modified)}"
     if reply.files_read:
@@ -201,8 +201,8 @@ def _words(*texts: str | None) -> set[str]:
 
 
 def _with_later_events(draft: Distillate, turn: Turn) -> Distillate:
-    """Of a turn that went on: the model has seen its later events, whether or not the draft, which
-    is mostly its own earlier revision, mentions them."""
+    """Adds the later events of a turn that went on to the sources: the model has seen them, whether
+    or not the draft, which is mostly its own earlier revision, mentions them."""
     sources = _sources(draft)
     later = [event.id for event in turn.events if event.id > max(sources, default=0)]
     return replace(draft, summary=replace(draft.summary, sources=(*sources, *later)))
@@ -219,7 +219,7 @@ def _redact_markup(redactor: Redactor, text: str) -> str:
 
 
 def redact_reply(redactor: Redactor, text: str) -> str:
-    """Unescaped, if only that shows a secret."""
+    """Redacts a reply, unescaped if only that shows a secret."""
     redacted = _redact_markup(redactor, text)
     unescaped = unescape(redacted)
     without = redactor.redact(unescaped)

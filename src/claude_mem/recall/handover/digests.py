@@ -84,7 +84,7 @@ class TurnDigest:
 
     @cached_property
     def results(self) -> list[Result]:
-        """Its commits; and its observations, unless a commit is about the same."""
+        """The commits of the turn; and its observations, unless a commit is about the same."""
         observations = [o for o in self.observations if is_clear(_title(o))]
         files, turn = tuple(self.files), int(str(self.summary["prompt_number"] or 0))
         results: list[Result] = []
@@ -170,7 +170,7 @@ class SessionDigest:
 
     @cached_property
     def branches(self) -> list[str]:
-        """In the order of their last use; without main and helper branches."""
+        """The branches in the order of their last use, without main and helper branches."""
         names = [a.value for turn in self.turns for a in turn.artifacts if a.subject == "branch"]
         latest = dict.fromkeys(reversed(names))
         return [n for n in latest if n not in MAIN_BRANCHES and not _HELPER_BRANCH.match(n)]
@@ -184,7 +184,7 @@ class SessionDigest:
 
     @cached_property
     def files(self) -> list[str]:
-        """Edited ones, those that changed in most turns first."""
+        """The edited files, those that changed in most turns first."""
         counts: dict[str, int] = {}
         for turn in self.turns:
             if turn.is_reverted(self.reverted):
@@ -210,7 +210,7 @@ class SessionDigest:
 
     @property
     def last_commit(self) -> Artifact | None:
-        """If its hash is known, and it does not repeat another."""
+        """The last commit, if its hash is known, and it does not repeat another."""
         commits = [a for turn in self.turns for a in turn.artifacts if a.subject == "commit"]
         is_shown = bool(commits) and _hash_of(commits[-1]) and not is_repetition(commits[-1].note)
         return commits[-1] if is_shown else None
@@ -272,7 +272,7 @@ def _is_same_work(work: Result, commit: Result) -> bool:
 
 
 def _title(observation: JsonRow) -> str:
-    """Without the topic: its session has one."""
+    """Returns the title without the topic: its session has one."""
     return unmarked(without_topics(str(observation["title"] or "")))
 
 
@@ -281,13 +281,13 @@ def _is_about(observation: JsonRow, subject: str) -> bool:
 
 
 def _is_commit(artifact: Artifact) -> bool:
-    """One that says what it did."""
+    """Whether a commit says what it did."""
     is_commit = artifact.subject == "commit" and is_clear(artifact.note)
     return is_commit and not is_repetition(artifact.note)
 
 
 def _hash_of(commit: Artifact) -> str:
-    """Empty where the output did not tell: then its subject stands for it."""
+    """Returns the hash; empty where the output did not tell: then its subject stands for it."""
     return "" if commit.value == commit.note else commit.value
 
 
@@ -317,7 +317,7 @@ def digest_sessions(
 def _turns(
     summaries: Sequence[JsonRow], observations: Sequence[JsonRow], artifacts: Sequence[Artifact]
 ) -> Iterator[TurnDigest]:
-    """Oldest first."""
+    """Reads the turns, oldest first."""
     observed: dict[tuple[object, object], list[JsonRow]] = {}
     for row in observations:
         observed.setdefault((row["content_session_id"], row["prompt_number"]), []).append(row)
@@ -338,7 +338,7 @@ def _digest(session: JsonRow, turns_by_session: Mapping[str, list[TurnDigest]]) 
 
 
 def is_in_project(path: str) -> bool:
-    """Relative paths are; others are scratch files or another project's."""
+    """Whether a path is in the project: relative ones are, others belong elsewhere."""
     return not (path.startswith(("/", "~", "..", "\\")) or path[1:2] == ":")
 
 
@@ -364,7 +364,7 @@ def place_of(files: Sequence[str], title: str) -> str:
 
 
 def with_paths(text: str, files: Sequence[str]) -> str:
-    """With the whole path of each edited file where the text first names it."""
+    """Writes the whole path of each edited file where the text first names it."""
     paths = [plain_path(path) for path in files]
     for path in paths:
         name = name_of(path)
@@ -375,12 +375,12 @@ def with_paths(text: str, files: Sequence[str]) -> str:
 
 
 def plain_path(path: str) -> str:
-    """With slashes, and without the work tree that an agent made inside the project."""
+    """Writes a path with slashes, and without the work tree made inside the project."""
     return _WORK_TREE.sub("", path.replace("\\", "/"))
 
 
 def _folder(path: str) -> str:
-    """ "" for a file at the root of the project."""
+    """Returns the folder of a file; "" for a file at the root of the project."""
     return path.rpartition("/")[0]
 
 

@@ -84,7 +84,7 @@ _Run = tuple[list[SessionDigest], list[str]]  # sessions in a row about the same
 
 
 def goal_of(session: SessionDigest) -> Iterator[Line]:
-    """Unless a commit says the same, as done."""
+    """Gives the goal, unless a commit says the same, as done."""
     goal = as_done(session.goal) if session.is_changed else session.goal
     words = long_words(goal)
     commits = [long_words(result.text) for result in session.results if result.is_commit]
@@ -198,8 +198,8 @@ def _shown_results(session: SessionDigest) -> list[Result]:
 
 
 def _last_of_each(results: Sequence[Result]) -> list[Result]:
-    """Of commits, the latest first, those that no later one contains, as an amended one does. What
-    is known of one that is left out is told with the later one."""
+    """Leaves out, of commits, the latest first, those that a later one contains, as an amended one
+    does. What is known of one that is left out is told with the later one."""
     last: list[Result] = []
     for result in results:
         words = long_words(result.text)
@@ -218,9 +218,10 @@ def _last_of_each(results: Sequence[Result]) -> list[Result]:
 
 
 def _body(result: Result, limit: int, is_changed: bool) -> str:
-    """Whole sentences, without those that repeat the title; nothing that is about something else.
+    """Gives whole sentences, without those that repeat the title; nothing that is about something
+    else.
 
-    Of a draft that changed something only what it changed, or else the problem that it solved.
+    A draft that changed something tells only what it changed, or else the problem that it solved.
     """
     title = long_words(result.text)
     if _lists_edits(result) and is_clear(result.text) and not is_edit_of_file(result.text):
@@ -245,8 +246,8 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
 def where_it_stands(
     session: SessionDigest, results: Sequence[Line], habits: Habits
 ) -> Iterator[Line]:
-    """Besides the results: pull requests, files and whether they were committed and pushed,
-    failing tests and next steps."""
+    """Tells what the results do not: pull requests, files and whether they were committed and
+    pushed, failing tests and next steps."""
     last = session.last_commit
     is_named = last is None or any(last.note in line.text for line in results)
     places = [] if last is None or is_named else [f"last commit {last.value[:8]} {last.note}"]
@@ -278,7 +279,7 @@ def where_it_stands(
 
 
 def _fitting(paths: Sequence[str]) -> str:
-    """Whole names that fit on a line."""
+    """Returns as many whole names as fit on a line."""
     count, length = 0, 0
     for path in paths[:MAX_FILES]:
         length += len(path) + 2
@@ -304,7 +305,7 @@ def _last_failing_test(session: SessionDigest) -> list[CommandRun]:
 
 
 def _next_steps(summary: JsonRow) -> list[str]:
-    """Of the last turn; an offer to the user ends with its session."""
+    """Returns the next steps of the last turn; an offer to the user ends with its session."""
     steps = [step.text for step in open_steps_from(summary["open_steps"])]
     if not steps and summary["observer"] != LOCAL:
         # A model may see a step that the events do not show.
@@ -359,7 +360,7 @@ def _is_related(run: _Run, words: frozenset[str]) -> bool:
 
 
 def _is_detail(run: Sequence[SessionDigest], results: Sequence[str]) -> bool:
-    """About looks, or about files that only go along with others."""
+    """Whether the results are about looks, or about files that only go along with others."""
     files = [path for session in run for path in session.files]
     return all(map(is_cosmetic, results)) or (bool(files) and all(map(is_incidental, files)))
 
@@ -378,7 +379,7 @@ def _about(session: SessionDigest, title: str) -> str:
 
 
 def _shown(results: Sequence[str]) -> list[str]:
-    """Without those that repeat an earlier one, as an amended commit does, and minor ones."""
+    """Leaves out results that repeat an earlier one, as an amended commit does, and minor ones."""
     shown: list[str] = []
     for result in results:
         words = long_words(result)
@@ -478,7 +479,7 @@ def _runs(sessions: Sequence[SessionDigest]) -> Iterator[list[SessionDigest]]:
 
 
 def _usual_branches(sessions: Sequence[SessionDigest]) -> set[str]:
-    """On which so many sessions worked that it says nothing about their topics."""
+    """Returns branches on which so many sessions worked that they say nothing about topics."""
     counts = Counter(session.branches[0] for session in sessions if session.branches)
     return {name for name, count in counts.items() if count > max(LONGEST_RUN, len(sessions) / 3)}
 

@@ -74,19 +74,19 @@ def flat(text: str, limit: int = LONGEST_LINE) -> str:
 
 
 def name_as_data(name: str) -> str:
-    """Of a branch or directory, which whoever made the repository chose: of few letters, and in
-    quotes if it has as many words as a sentence."""
+    """Shows the name of a branch or directory, which whoever made the repository chose, as data: of
+    few letters, and in quotes if it has as many words as a sentence."""
     name = shorten(_NOT_IN_NAMES.sub("?", name), LONGEST_NAME)
     return f'"{name}"' if len(_WORD_OF_NAME.findall(name)) >= LENGTH else name
 
 
 def long_words(text: str) -> frozenset[str]:
-    """By which two texts are compared: short words are in every text."""
+    """Returns the words by which two texts are compared: short words are in every text."""
     return frozenset(word for word in _WORD.findall(text.lower()) if len(word) > 3)
 
 
 def stems_in(text: str) -> frozenset[str]:
-    """Of its words, and of the words in its names (`lampWidget`, `lamp_widget`)."""
+    """Returns the stems of words, also of those in names (`lampWidget`, `lamp_widget`)."""
     words = _PART_OF_NAME.findall(text)
     return frozenset(stem(word.lower()) for word in words if len(word) > 3)
 
@@ -138,7 +138,7 @@ def is_problem(text: str) -> bool:
 
 
 def is_repetition(subject: str) -> bool:
-    """Of a commit that repeats another's work: a fix-up or a merge."""
+    """Whether a commit repeats another's work: a fix-up or a merge."""
     return _REPEATS.match(subject) is not None
 
 
@@ -148,7 +148,7 @@ def code_names(text: str) -> frozenset[str]:
 
 
 def unmarked(title: str) -> str:
-    """Without the mark of a list or a quotation at its start."""
+    """Removes the mark of a list or a quotation at the start."""
     return _LIST_MARK.sub("", title)
 
 
@@ -176,7 +176,7 @@ def joined(items: Iterable[str], limit: int) -> str:
 
 
 def without_facts(observations: Sequence[JsonRow], facts: Sequence[Fact]) -> list[JsonRow]:
-    """Without those that state one of the facts: what the user said is also an observation."""
+    """Leaves out observations that state one of the facts, as what the user said is both."""
     values = tuple(fact.value for fact in facts)
     return [
         observation
@@ -340,8 +340,8 @@ def as_done(title: str) -> str:
 
 
 def main_first(commits: Sequence[str], goal: str) -> list[str]:
-    """Of the commits of a session, latest first: what is about its goal, then features, then what
-    came first; what follows is mostly about that."""
+    """Orders the commits of a session, latest first: what is about its goal, then features, then
+    what came first; what follows is mostly about that."""
     words = long_words(goal)
 
     def order(commit: str) -> tuple[bool, bool, bool, bool]:
@@ -357,12 +357,13 @@ def is_minor(title: str) -> bool:
 
 
 def is_cosmetic(title: str) -> bool:
-    """About how something looks or reads: told only where little else is."""
+    """Whether a title is about how something looks or reads: told only where little else is."""
     return _COSMETIC.search(title) is not None
 
 
 def without_replaced(commits: Sequence[str]) -> list[str]:
-    """Of the commits of a session, latest first, those that no later one of their type is about."""
+    """Leaves out, of the commits of a session, latest first, those that a later one of their type
+    is about."""
     current: list[tuple[str, frozenset[str]]] = []
     for commit in commits:
         prefix, words = commit_type(commit), _subject_stems(commit)
@@ -376,7 +377,7 @@ def without_replaced(commits: Sequence[str]) -> list[str]:
 
 
 def commit_type(title: str) -> str:
-    """ "feat(lamp)" of "feat(lamp): blink"; empty if it has none."""
+    """Returns "feat(lamp)" of "feat(lamp): blink"; empty if it has none."""
     prefix = _COMMIT_PREFIX.match(title)
     return prefix[0].rstrip("!: ") if prefix else ""
 
@@ -392,7 +393,7 @@ def _is_same_subject(words: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def is_secondary(title: str) -> bool:
-    """Minor, or about tests, documents or the build: told only where nothing else is."""
+    """Whether a commit is minor, or about tests, documents or the build: told only if alone."""
     return is_minor(title) or _SECONDARY.match(title) is not None
 
 
@@ -461,7 +462,7 @@ def purpose_in(text: str, limit: int) -> str:
 
 
 def _without_lead_in(sentence: str) -> str:
-    """Without "Two things are needed:", which names nothing."""
+    """Removes "Two things are needed:", which names nothing."""
     label = _LABEL.match(sentence)
     return sentence[label.end() :] if label and not _HAS_NAME.search(label[1]) else sentence
 

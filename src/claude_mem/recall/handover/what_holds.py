@@ -97,7 +97,7 @@ LONGEST_TEAM_FACT = 300
 
 
 def rules(facts: Sequence[Fact], turns: Mapping[int, RuleTurn]) -> Iterator[Line]:
-    """Those of one message on one line, with what was worked on: it may be their scope."""
+    """Gives rules of one message on one line, with what was worked on: it may be their scope."""
     messages: dict[int, list[Fact]] = {}
     for fact in _in_stated_order(_of_kind(facts, "rule")[:MAX_RULES], turns):
         message = turns[fact.id].turn_id if fact.id in turns else -fact.id
@@ -114,7 +114,7 @@ def rules(facts: Sequence[Fact], turns: Mapping[int, RuleTurn]) -> Iterator[Line
 
 
 def _in_stated_order(rules: Sequence[Fact], turns: Mapping[int, RuleTurn]) -> Sequence[Fact]:
-    """Those of one session in the order in which they were stated: one may refer to another."""
+    """Orders the rules of a session as they were stated: one may refer to another."""
     places: dict[str, int] = {}
     for number, fact in enumerate(rules):
         places.setdefault(turns[fact.id].session if fact.id in turns else f"-{fact.id}", number)
@@ -153,7 +153,7 @@ def pinned(memories: Sequence[JsonRow]) -> Iterator[Line]:
 
 
 def pinned_facts(facts: Sequence[Fact]) -> Iterator[Line]:
-    """Those that are not shown first by their kind anyway."""
+    """Gives the pinned facts that are not shown first by their kind anyway."""
     for fact in facts:
         is_usual = fact.kind == "command" and fact.subject in (TEST, CHECK, RUN)
         if fact.is_pinned and fact.kind != "rule" and not is_usual:
@@ -258,7 +258,7 @@ def faults(facts: Sequence[Fact], outside: frozenset[str] = frozenset()) -> Iter
 
 
 def places(facts: Sequence[Fact]) -> Iterator[Line]:
-    """Those that the user told, and those that were met again; the most frequent first."""
+    """Gives places that the user told, and those that were met again; the most frequent first."""
     known = [f for f in _of_kind(facts, "place") if f.origin == "person" or f.count >= MIN_TURNS]
     known.sort(key=lambda fact: (fact.origin != "person", -fact.count, fact.id))
     for fact in [fact for fact in known if not fact.is_pinned][:MAX_PLACES]:
@@ -308,7 +308,7 @@ def _remedy(row: Obstacle) -> str:
 
 
 def _is_replaced(fault: Fact, facts: Sequence[Fact]) -> bool:
-    """By another fault of the same command, with another way around it."""
+    """Whether another fault of the same command, with another way around it, replaced this one."""
     return any(fact.kind == "fault" and fact.id == fault.superseded_by for fact in facts)
 
 
@@ -355,7 +355,7 @@ def _of_any_file(commands: Sequence[Fact]) -> list[Fact]:
 
 
 def _variants(commands: Sequence[Fact], usual: Sequence[Fact]) -> list[Fact]:
-    """Of `make test` also `make test:ci`, where it is run again and again."""
+    """Returns, for `make test`, also `make test:ci`, where it is run again and again."""
     return [
         fact
         for command in commands
@@ -367,7 +367,7 @@ def _variants(commands: Sequence[Fact], usual: Sequence[Fact]) -> list[Fact]:
 
 
 def _distinct(commands: Sequence[Fact]) -> list[Fact]:
-    """Without those that only name all packages, as another does by default."""
+    """Leaves out the commands that only name all packages, as another does by default."""
     distinct: dict[tuple[str, str], Fact] = {}
     for fact in commands:
         distinct.setdefault((fact.value.removesuffix(" ./..."), fact.scope), fact)
@@ -375,7 +375,7 @@ def _distinct(commands: Sequence[Fact]) -> list[Fact]:
 
 
 def _without_repeats_in_folders(commands: Sequence[Fact]) -> list[Fact]:
-    """Without runs in a folder of what is run at the root more often."""
+    """Leaves out runs in a folder of what is run at the root more often."""
     at_root = {fact.value: fact.count for fact in commands if not fact.scope}
     return [
         fact
@@ -391,7 +391,7 @@ def _purpose(fact: Fact) -> str:
 
 
 def _current(observations: Sequence[JsonRow]) -> list[JsonRow]:
-    """Of observations, newest first, those that no newer one replaces or repeats."""
+    """Returns the observations, newest first, that no newer one replaces or repeats."""
     current: list[JsonRow] = []
     for observation in observations[:MAX_COMPARED]:
         if not any(_replaces(newer, observation) for newer in current):
@@ -442,7 +442,7 @@ def habits(prompts: Sequence[ShortPrompt]) -> Iterator[Line]:
 
 
 def team_facts(facts: Sequence[JsonRow]) -> Iterator[Line]:
-    """As theirs: never as those of the user."""
+    """Gives the facts of the team as theirs: never as those of the user."""
     for kind, most in (("rule", MAX_TEAM_RULES), ("decision", MAX_TEAM_DECISIONS)):
         for fact in [fact for fact in facts if fact["kind"] == kind][:most]:
             value, day = str(fact["value"]), iso(cast(int, fact["last_seen_epoch"]))[:10]

@@ -52,7 +52,7 @@ HEADERS = {
 
 
 def entrance_page(title: str = "You are almost in") -> Response:
-    """For a request of a browser that was not let in yet."""
+    """Answers a request of a browser that was not let in yet."""
     page = _PAGE.format(head="", style=_STYLE, title=title, text=_HOW)
     return HTMLResponse(page, 401, headers=HEADERS)
 

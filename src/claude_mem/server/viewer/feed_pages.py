@@ -75,7 +75,7 @@ def _cursor(text: str) -> TurnCursor:
 
 
 def _filters(query: TurnQuery) -> str:
-    """As a query string, for links to other pages of the same feed."""
+    """Writes the filters as a query string, for links to other pages of the same feed."""
     parts = (("project", query.project_id), ("type", query.type))
     return "".join(f"&{name}={value}" for name, value in parts if value is not None)
 

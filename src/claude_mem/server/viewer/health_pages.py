@@ -49,8 +49,8 @@ async def checks(request: Request) -> Response:
 
 
 def _run_doctor(worker: Worker) -> list[dict[str, Any]]:
-    """In a process of its own: it opens the database file, and a process that closes a file loses
-    all its locks on it, also those of its own connections."""
+    """Runs doctor in a process of its own: it opens the database file, and a process that closes a
+    file loses all its locks on it, also those of its own connections."""
     done = subprocess.run(
         [sys.executable, *DOCTOR], env=dict(worker.environ), capture_output=True,
         stdin=subprocess.DEVNULL, timeout=_DOCTOR_SECONDS,

@@ -110,7 +110,7 @@ async def context(request: Request) -> Response:
 
 
 async def _context(worker: Worker, project_id: int, tokens: int) -> str:
-    """For the directory that was used last: its instructions are not repeated."""
+    """Returns the context for the directory used last: its instructions are not repeated."""
     directories = await asyncio.to_thread(worker.store.recent_directories, project_id, 1)
     directory = directories[0] if directories else ""
     return await worker.contexts.for_directory(project_id, directory, budget=tokens)

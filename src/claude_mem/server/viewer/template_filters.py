@@ -22,7 +22,7 @@ MAX_PROSE = 200_000
 
 
 def prose(text: object) -> Markup:
-    """Code blocks, headings, lists, `code` and **bold**; everything else is text."""
+    """Renders code blocks, headings, lists, `code` and **bold**; everything else is text."""
     source = without_controls(str(text or ""))
     cut = Markup("") if len(source) <= MAX_PROSE else Markup("<p>…</p>")
     source = source[:MAX_PROSE]
@@ -70,7 +70,7 @@ def _blocks(text: str) -> list[Markup]:
 
 
 def inline(text: object) -> Markup:
-    """One paragraph: `code` and **bold**."""
+    """Renders one paragraph: `code` and **bold**."""
     source = without_controls(str(text or ""))
     parts: list[Markup] = []
     end = 0

@@ -62,7 +62,7 @@ async def turn(request: Request) -> Response:
 
 
 def _memory_ids(turn: TurnPage) -> list[str]:
-    """Of everything that forgetting the turn would forget."""
+    """Lists the ids of everything that forgetting the turn would forget."""
     ids = [str(observation["id"]) for observation in turn.observations]
     ids += [f"S{turn.summary['id']}"] if turn.summary else []
     return [*ids, f"P{turn.turn['id']}"] if turn.turn["prompt_text"] else ids

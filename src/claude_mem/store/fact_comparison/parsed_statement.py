@@ -261,7 +261,7 @@ def canonical(word: str) -> str:
 
 
 def stem_of(word: str) -> str:
-    """Crude, and the same for all forms of the words that statements of a project use."""
+    """Returns a crude stem, the same for all forms of the words that statements use."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: -len(ending)]

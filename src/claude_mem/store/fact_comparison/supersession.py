@@ -161,7 +161,7 @@ def _plain(value: str) -> str:
 
 
 def compare_texts(older: str, newer: str) -> Relation:
-    """For statements in free words, such as rules and saved notes."""
+    """Compares statements in free words, such as rules and saved notes."""
     main = main_part(older), main_part(newer)
     for old, new in dict.fromkeys(((older, newer), (older, main[1]), main)):
         result = _compare_wordings(read_wording(old), read_wording(new))
@@ -225,7 +225,7 @@ def _withdrawal(old: Wording, new: Wording) -> Relation:
 
 
 def _is_about(new: Wording, old: Wording) -> bool:
-    """Nearly all words of a withdrawal are words of what it withdraws."""
+    """Whether nearly all words of a withdrawal are words of what it withdraws."""
     shared = new.terms & old.terms
     if not shared or not (new.qualifiers <= old.qualifiers and new.values <= old.values):
         return False

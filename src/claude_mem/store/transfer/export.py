@@ -68,5 +68,5 @@ def _json_value(value: object) -> object:
 
 
 def _decode(data: bytes) -> str:
-    """SQLite stores any bytes as text; one bad row must not end the export."""
+    """Decodes a text: SQLite stores any bytes as such, and one bad row must not end the export."""
     return data.decode("utf-8", "replace")

@@ -233,7 +233,7 @@ def _adapt_project(connection: sqlite3.Connection, values: Values) -> Values:
 
 
 def _adapt_directory(connection: sqlite3.Connection, values: Values) -> Values:
-    """Not one of this machine: a file must not decide whose memory a directory gets."""
+    """Refuses a directory of this machine: a file must not decide whose memory a directory gets."""
     if Path(str(values.get("directory"))).exists():
         raise _NotStored("existing")
     return {**values, "project_id": _ours(connection, values, "project_id", "projects")}
@@ -250,7 +250,7 @@ def _adapt_session(connection: sqlite3.Connection, values: Values) -> Values:
 
 
 def _adapt_turn(connection: sqlite3.Connection, values: Values) -> Values:
-    """Open turns are closed until all their events are stored; see `end`."""
+    """Adapts a turn; open ones are closed until all their events are stored: see `end`."""
     session_id = _ours(connection, values, "session_id", "sdk_sessions")
     project_id = connection.execute(
         "SELECT project_id FROM sdk_sessions WHERE id = ?", (session_id,)
@@ -266,7 +266,7 @@ def _adapt_turn(connection: sqlite3.Connection, values: Values) -> Values:
 
 
 def _free_number(connection: sqlite3.Connection, session_id: int, turn: Values) -> int | None:
-    """Its own, unless a different turn of the session has that number here."""
+    """Returns the turn's own number, unless a different turn of the session has it here."""
     number: int | None = turn.get("prompt_number")
     is_used = connection.execute(
         "SELECT 1 FROM user_prompts WHERE session_id = ? AND prompt_number = ?",
@@ -311,7 +311,7 @@ def _adapt_memory(connection: sqlite3.Connection, values: Values) -> Values:
 
 
 def _adapt_summary(connection: sqlite3.Connection, values: Values) -> Values:
-    """With the ids that the source events of its facts have here."""
+    """Gives the facts of a summary the ids that their source events have here."""
     adapted = _adapt_memory(connection, values)
 
     def ours(sources: tuple[int, ...]) -> tuple[int, ...]:
@@ -334,7 +334,7 @@ def _our_events(connection: sqlite3.Connection, sources: Sequence[int]) -> tuple
 
 
 def _adapt_fact(connection: sqlite3.Connection, values: Values) -> Values:
-    """Its sources restore the count; see `_complete_facts` for its link."""
+    """Sets the count to 0, since the sources restore it; see `_complete_facts` for the link."""
     project_id = _ours(connection, values, "project_id", "projects")
     return {**_with_id(values), "project_id": project_id, "count": 0, "superseded_by": None}
 

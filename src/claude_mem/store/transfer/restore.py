@@ -149,8 +149,8 @@ def _batches(file: BinaryIO, reader: RowReader, report: RestoreReport) -> Iterat
 
 
 def _from_outside(row: Row, now: int) -> Row:
-    """Without the decisions of whoever wrote it, and with times that can be true. The only place
-    that decides what a row of somebody else is here."""
+    """Returns a row without the decisions of whoever wrote it, and with times that can be true. The
+    only place that decides what a row of somebody else is here."""
     values = {**row.values}
     for name, value in row.values.items():
         if name.endswith("_epoch") and isinstance(value, int):
@@ -182,7 +182,7 @@ def _read(reader: RowReader, number: int, line: bytes) -> Row:
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """With their numbers, from the second line on; a line that is too long is cut."""
+    """Gives lines with their numbers, from the second line on; a line too long is cut."""
     number = 1
     while line := file.readline(LARGEST_LINE + 1):
         number += 1

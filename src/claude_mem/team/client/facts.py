@@ -132,7 +132,8 @@ def _remember(
 async def fetch_facts(
     store: Store, membership: Membership, shared: Iterable[Mapping[str, Any]]
 ) -> list[Project]:
-    """Of these projects of the server; returns those of which facts of others changed."""
+    """Fetches the facts of these projects of the server; returns the projects of which facts of
+    others changed."""
     changed: list[Project] = []
     for project_there in shared:
         project = Project(str(project_there["key"]), str(project_there["name"]))

@@ -10,7 +10,7 @@ from claude_mem.store.forgetting import Selection
 
 
 def forget_turns(store: Store, turn_ids: Sequence[int]) -> None:
-    """With undo, as any forgetting; an undo restores them everywhere."""
+    """Forgets turns with undo, as any forgetting does; an undo restores them everywhere."""
     selection = store.read(lambda c: _selection(c, turn_ids))
     preview = store.preview_forgetting(selection)
     if preview.is_empty:

@@ -28,7 +28,7 @@ Write = Callable[[bytes], object]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Of a project: what was sent, and what the server says that it holds of it."""
+    """The check of a project: what was sent, and what the server says that it holds of it."""
 
     key: str
     turns: int
@@ -43,7 +43,7 @@ def push_everything(
     redactor: Redactor,
     progress: Callable[[int], None],
 ) -> list[Check]:
-    """Can be interrupted and repeated: what arrived is not stored twice."""
+    """Sends everything; this can be interrupted and repeated: what arrived is not stored twice."""
     shared = store.read(outbox.shared_projects)
     for project in shared:
         store.write(lambda c, p=project: outbox.mark_all(c, p)).result()  # type: ignore[misc]

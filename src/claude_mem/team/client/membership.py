@@ -36,7 +36,7 @@ def write_membership(layout: Layout, membership: Membership) -> None:
 
 
 def check_url(url: str) -> str:
-    """Without a slash at its end; raises SettingsError."""
+    """Returns the URL without a slash at its end; raises SettingsError."""
     if problem := url_problem(url):
         raise SettingsError(f"{url} {problem}")
     return url.rstrip("/")

@@ -49,7 +49,7 @@ def share(connection: sqlite3.Connection, project: SharedProject, *, with_past: 
 
 
 def mark_all(connection: sqlite3.Connection, project: SharedProject) -> int:
-    """Of a project, in the order in which they happened."""
+    """Marks all turns of a project, in the order in which they happened."""
     return connection.execute(
         "INSERT OR IGNORE INTO team_outbox (turn_id, changed_at_epoch) SELECT t.id, 0"
         " FROM user_prompts t JOIN projects p ON p.id = t.project_id WHERE p.key = ? ORDER BY t.id",
@@ -103,7 +103,7 @@ def _items(
     redactor: Redactor,
     now_ms: int,
 ) -> Iterable[tuple[int, Item]]:
-    """For the project of the turn, and a tombstone for that which it was in before."""
+    """Makes the item for the project of the turn, and a tombstone for the one it was in before."""
     sent = connection.execute("SELECT * FROM team_turns WHERE turn_id = ?", (turn_id,)).fetchone()
     project = _project_of(connection, turn_id, shared)
     if project is not None and is_waiting(connection, turn_id):
@@ -176,7 +176,7 @@ def local_turns(
     uids: Iterable[str],
     states: Sequence[str] = ("sent", "stored", "refused", "forgotten"),
 ) -> dict[str, int]:
-    """Of these turns of the server, those that this machine has itself, by uid."""
+    """Returns, of these turns of the server, those that this machine has itself, by uid."""
     rows = connection.execute(
         "SELECT uid, turn_id FROM team_turns s WHERE uid IN (SELECT value FROM json_each(?))"
         " AND state IN (SELECT value FROM json_each(?))"
@@ -187,7 +187,7 @@ def local_turns(
 
 
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
-    """Of turns, by what became of them."""
+    """Counts the turns by what became of them."""
     rows = connection.execute("SELECT state, count(*) FROM team_turns GROUP BY state")
     return dict(rows)
 

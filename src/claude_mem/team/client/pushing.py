@@ -34,7 +34,7 @@ class Pusher:
         self._lock = asyncio.Lock()
 
     async def push_all(self, progress: Callable[[int], None] = lambda waiting: None) -> int:
-        """Until the outbox is empty; returns how many items were sent. Raises what `ask` raises."""
+        """Empties the outbox; returns how many items were sent. Raises what `ask` raises."""
         count = 0
         while sent := await self.push_batch():
             count += sent
@@ -42,7 +42,7 @@ class Pusher:
         return count
 
     async def push_batch(self) -> int:
-        """One at a time: the order of the entries is the order of the changes."""
+        """Sends a batch, one at a time: the order of the entries is the order of the changes."""
         async with self._lock:
             pending = await self._claim()
             reach(b"team.after_claim")

@@ -35,7 +35,7 @@ async def ask(
 def ask_blocking(
     membership: Membership, path: str, body: Mapping[str, Json], seconds: float = SECONDS
 ) -> dict[str, Any]:
-    """For commands."""
+    """Asks the server for a command, which runs no event loop."""
     return asyncio.run(ask(membership, path, body, seconds))
 
 

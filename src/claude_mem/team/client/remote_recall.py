@@ -50,7 +50,7 @@ class RemoteRecall:
         return self._rows(answer)
 
     async def timeline(self, query: TimelineQuery, moment: int, project: str | None) -> TeamRows:
-        """Around a moment, or around an anchor of the team."""
+        """Lists the timeline around a moment, or around an anchor of the team."""
         body: dict[str, Json] = {"before": query.before, "after": query.after}
         if query.anchor is not None and query.anchor.kind == TEAM:
             body["anchor"] = query.anchor.number
@@ -92,7 +92,7 @@ class RemoteRecall:
         return values
 
     def _rows(self, answer: dict[str, Any] | str) -> TeamRows:
-        """Without the turns that this machine has itself."""
+        """Returns the rows without the turns that this machine has itself."""
         if isinstance(answer, str):
             return TeamRows((), answer)
         results = answer["results"]

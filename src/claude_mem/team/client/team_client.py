@@ -53,7 +53,7 @@ class TeamClient:
         self.last_error = ""
 
     def start_if_due(self) -> None:
-        """Called by the main loop whenever something happened."""
+        """Starts work that is due; the main loop calls it whenever something happened."""
         if self._is_running or self._clock() < self._not_before:
             return
         if self._is_fetch_due or self._store.read(outbox.waiting):

@@ -128,8 +128,8 @@ def join_projects(connection: "Connection", code: str, person: Person) -> None:
 def create_token(
     connection: "Connection", person: Person, name: str, scopes: Sequence[str], days: int | None
 ) -> str:
-    """For another machine of the same person; it never may more, nor lives longer, than the token
-    of the request."""
+    """Creates a token for another machine of the same person; it never may more, nor lives longer,
+    than the token of the request."""
     check_scopes(scopes)
     if days is not None and not 0 < days <= MAX_TOKEN_DAYS:
         raise BadInput(f"days must be a number from 1 to {MAX_TOKEN_DAYS}", "days")
@@ -159,7 +159,8 @@ def list_tokens(connection: "Connection") -> list[dict[str, Json]]:
 
 
 def revoke_token(connection: "Connection", person: Person, token_id: str) -> None:
-    """Without the scope `write`, only itself. With it go those that it made without that scope."""
+    """Revokes a token; without the scope `write`, only that of the request. With it go those that
+    it made without that scope."""
     if token_id != person.token_id:
         require(person, "write")
     cursor = connection.execute(

@@ -40,8 +40,9 @@ def set_quota(url: str, project_id: int, turns: int | None, size: int | None) ->
 
 
 def build_vector_indexes(url: str, above: int) -> list[str]:
-    """Of the partitions with more passages than that; returns the partitions. In others all codes
-    are compared, which is faster up to about this size. Nobody has to wait for it."""
+    """Builds the indexes of the partitions with more passages than that; returns the partitions. In
+    others all codes are compared, which is faster up to about this size. Nobody has to wait for
+    it."""
     built: list[str] = []
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"SET search_path = {SCHEMA}, public")

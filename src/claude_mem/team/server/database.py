@@ -72,7 +72,7 @@ class Database:
 
     @contextmanager
     def connection(self) -> "Iterator[Connection]":
-        """As the role that the server logs in with: for /ready and for tokens alone."""
+        """Connects as the role that the server logs in with: for /ready and for tokens alone."""
         with self._pool.connection() as connection:
             yield connection
 
@@ -80,8 +80,8 @@ class Database:
     def transaction(
         self, person: Person | None = None, *, is_snapshot: bool = False
     ) -> "Iterator[Connection]":
-        """As the server's role, for this person; for nobody it reads nothing. `is_snapshot`: all
-        statements read the same state, and none writes."""
+        """Begins a transaction as the server's role, for this person; for nobody it reads nothing.
+        `is_snapshot`: all statements read the same state, and none writes."""
         with self._pool.connection() as connection, connection.transaction():
             if is_snapshot:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -90,6 +90,7 @@ class Database:
 
 
 def enter(connection: "Connection", person: Person | None) -> None:
-    """In one statement: each costs the time of a message to the database and back."""
+    """Enters the role and the person in one statement: each costs the time of a message to the
+    database and back."""
     scopes = ",".join(person.scopes) if person else ""
     connection.execute(_ENTER, (person.id if person else "", scopes))

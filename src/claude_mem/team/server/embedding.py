@@ -25,7 +25,8 @@ def calibration() -> Calibration:
 
 
 def vectors_of(texts: Sequence[str]) -> list[str]:
-    """As text of pgvector's type halfvec, in the whole numbers of the local index: shorter."""
+    """Returns vectors as text of pgvector's type halfvec, in the whole numbers of the local index:
+    shorter."""
     return [as_text(row) for row in quantise(model().encode(texts))]
 
 

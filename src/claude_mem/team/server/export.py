@@ -25,7 +25,7 @@ Row = dict[str, Any]
 def export(
     connection: "Connection", projects: Sequence[TeamProject], *, own: bool
 ) -> Iterator[bytes]:
-    """Line by line. `own`: only what this person recorded.
+    """Writes the export line by line. `own`: only what this person recorded.
 
     Within a table the rows of all projects come together, as in every export.
     """
@@ -39,7 +39,7 @@ def export(
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """Of a project, with the turns of all who state it."""
+    """A fact of a project, with the turns of all who state it."""
 
     row: Row
     turns: dict[int, int] = field(default_factory=dict)  # when each was recorded, by its number

@@ -23,7 +23,7 @@ class Busy(ClaudeMemError):
 
 
 class Exports:
-    """Of one process. A person has one at a time, until it is sent; at most half of the
+    """The exports of one process. A person has one at a time, until it is sent; at most half of the
     connections read exports."""
 
     def __init__(self, connections: int) -> None:
@@ -32,7 +32,7 @@ class Exports:
         self._lock = threading.Lock()
 
     def take(self, person: Person) -> ExitStack:
-        """To be closed when the export is sent. Raises Busy."""
+        """Takes a place that must be closed when the export is sent. Raises Busy."""
         with self._lock:
             if person.id in self._people:
                 raise Busy("an export of yours is still being sent: one at a time")

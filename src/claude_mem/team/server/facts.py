@@ -117,7 +117,7 @@ def _insert(connection: "Connection", place: tuple[int, str], facts: Sequence[Fa
 
 
 def list_facts(connection: "Connection", projects: Iterable[int]) -> list[dict[str, Json]]:
-    """With whose they are; rules first, then the latest."""
+    """Lists facts with whose they are; rules first, then the latest."""
     rows = connection.execute(
         "SELECT f.uid, f.kind, f.subject, f.value, f.scope, f.origin, f.version, p.name,"
         " f.person_id = person(), f.project_id FROM facts f JOIN people p ON p.id = f.person_id"

@@ -76,7 +76,7 @@ def invite(call: Call) -> Json:
 
 
 def accept_invitation(call: Call) -> Json:
-    """To more projects, by a person of this server."""
+    """Accepts an invitation to more projects, by a person of this server."""
     with call.database.transaction(call.person) as connection:
         access.join_projects(connection, _text(call.body, "code"), call.person)
     return me(call)
@@ -236,7 +236,7 @@ def tombstones(call: Call) -> Json:
 
 
 def export(call: Call) -> Response:
-    """Read into a file at the speed of the database: a connection never waits for a reader."""
+    """Exports into a file at the speed of the database: a connection never waits for a reader."""
     with call.database.transaction(call.person) as connection:
         selected = projects.select_projects(connection, key=_key(call.body))
     slot = call.exports.take(call.person)

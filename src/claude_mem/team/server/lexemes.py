@@ -15,7 +15,7 @@ K1, B = 1.2, 0.75  # as FTS5
 
 
 def lexemes_of(text: str) -> tuple[str, ...]:
-    """In the order of the text; the parts of identifiers follow at its end."""
+    """Returns the lexemes in the order of the text; the parts of identifiers follow at its end."""
     words = pieces(searchable(text))
     stemmed = stems(words)
     return tuple(stemmed[word].replace("\0", "")[:MAX_LEXEME] for word in words)
@@ -60,7 +60,7 @@ class Frequencies:
 
     @property
     def length(self) -> int:
-        """About as many words as the passage has."""
+        """The number of words of the passage, roughly."""
         return self._vector.count("':") + self._vector.count(",")
 
     def of(self, lexeme: str) -> int:
@@ -72,7 +72,7 @@ class Frequencies:
 
 
 def bm25(passage: Frequencies, counts: dict[str, int], total: int, average_length: float) -> float:
-    """Of a passage for terms with these counts, as FTS5 computes it."""
+    """Computes the bm25 of a passage for terms with these counts, as FTS5 does."""
     length = K1 * (1 - B + B * passage.length / max(1.0, average_length))
     score = 0.0
     for term, count in counts.items():

@@ -72,7 +72,7 @@ def around(
 
 
 def find(connection: "Connection", turn_id: int) -> dict[str, Json]:
-    """Its id alone is unique in practice; a turn of other projects does not exist."""
+    """Finds a turn by id, unique in practice; a turn of other projects does not exist."""
     row = connection.execute(
         f"{_SELECT} WHERE t.project_id IN (SELECT readable()) AND t.id = %s LIMIT 1", (turn_id,)
     ).fetchone()
@@ -82,7 +82,7 @@ def find(connection: "Connection", turn_id: int) -> dict[str, Json]:
 
 
 def full(connection: "Connection", ids: Sequence[int]) -> list[dict[str, Json]]:
-    """Those that exist, with all their rows, in the order of the ids."""
+    """Returns the turns that exist, with all their rows, in the order of the ids."""
     rows = connection.execute(
         f"{_SELECT.replace(' FROM turns', ', t.content FROM turns', 1)}"
         " WHERE t.project_id IN (SELECT readable()) AND t.id = ANY (%s)",
@@ -95,8 +95,8 @@ def full(connection: "Connection", ids: Sequence[int]) -> list[dict[str, Json]]:
 def recent_of_others(
     connection: "Connection", projects: Iterable[int], limit: int
 ) -> list[dict[str, Json]]:
-    """For contexts: the newest turns with an observation or a summary. Those that the person
-    recorded elsewhere are included: the client leaves out what it has itself."""
+    """Returns, for contexts, the newest turns with an observation or a summary. Those that the
+    person recorded elsewhere are included: the client leaves out what it has itself."""
     rows = connection.execute(
         f"{_SELECT} WHERE t.project_id = ANY (%s) AND t.type <> 'prompt'"
         " ORDER BY t.created_at_epoch DESC, t.id DESC LIMIT %s",

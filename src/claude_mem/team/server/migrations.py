@@ -36,7 +36,7 @@ DELETE FROM schema_migrations;
 
 
 def current_names() -> list[str]:
-    """Of the migrations that a database of this version has."""
+    """Returns the names of the migrations that a database of this version has."""
     return [FROZEN, *(name for name, _ in MIGRATIONS)]
 
 

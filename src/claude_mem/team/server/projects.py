@@ -51,7 +51,7 @@ def random_id() -> int:
 
 
 def list_projects(connection: "Connection") -> list[TeamProject]:
-    """Of the person of the transaction."""
+    """Lists the projects of the person of the transaction."""
     rows = connection.execute(
         "SELECT p.id, p.key, p.name, m.role, p.shares_record, p.turns, p.bytes, p.passages,"
         " p.max_turns, p.max_bytes FROM projects p JOIN memberships m ON m.project_id = p.id"
@@ -70,7 +70,7 @@ def get_project(connection: "Connection", project_id: int) -> TeamProject:
 def select_projects(
     connection: "Connection", *, key: str | None, ids: tuple[int, ...] = ()
 ) -> list[TeamProject]:
-    """Those with this key or these ids, or all; a project of others does not exist."""
+    """Selects the projects with this key or these ids, or all; those of others do not exist."""
     return [
         project
         for project in list_projects(connection)
@@ -99,7 +99,7 @@ def share_project(connection: "Connection", key: str, name: str, with_record: bo
 def count_changes(
     connection: "Connection", project_id: int, turns: int, size: int, passages: int
 ) -> None:
-    """Last in a transaction: the row is locked until its end. Raises QuotaExceeded."""
+    """Counts changes, last in a transaction: the row stays locked. Raises QuotaExceeded."""
     row = connection.execute(
         "UPDATE projects SET turns = turns + %s, bytes = bytes + %s, passages = passages + %s"
         " WHERE id = %s RETURNING name, turns, max_turns, bytes, max_bytes",

@@ -87,7 +87,7 @@ class _Turn(NamedTuple):
 
 
 def search(connection: "Connection", query: TeamQuery, now: datetime) -> list[dict[str, Json]]:
-    """Best first; without words in the text, the newest."""
+    """Searches, best first; without words in the text, lists the newest."""
     parsed = parse_query(query.text, now)
     if parsed.is_empty or not query.projects:
         if query.text.strip() not in ("", "*"):
@@ -150,7 +150,8 @@ class _Search:
         return order(candidates, parsed, Neighbourhood(self._steps, self._read_turns))
 
     def _queries(self) -> tuple[list[str], str | None]:
-        """One for each word, then those for phrases; and what every passage must match."""
+        """Makes a query for each word, then those for phrases; and what every passage must
+        match."""
         parsed = self._parsed
         words = [phrase_query(word.pieces) for word in parsed.words if len(word.pieces) > 1]
         phrases = [phrase_query([phrase.strip('*"')]) for phrase in parsed.phrases]
@@ -177,7 +178,7 @@ class _Search:
         )
 
     def _bm25(self, matches: _Matches, in_range: set[Key], is_literal: bool) -> dict[int, float]:
-        """Of the passages that were found by words, and not of those that are only near: so it is
+        """Scores the passages that were found by words, and not those that are only near: so it is
         in a local search. A passage that matches otherwise, as by a phrase, has a score of 0."""
         matched, filtered = _ids(matches.keys), _ids(in_range)
         counts = {term.stem: term.count for term in matches.terms}
@@ -191,8 +192,8 @@ class _Search:
         return {i: score for i, score in scores.items() if score or i in matched or is_literal}
 
     def _in_range(self, vector: QueryVector | None) -> set[Key]:
-        """Of the latest turns that pass the filters, the passages with most of the words, and the
-        nearest if there is a vector."""
+        """Finds, of the latest turns that pass the filters, the passages with most of the words,
+        and the nearest if there is a vector."""
         query, (queries, required) = self._query, self._queries()
         if not query.is_filtered:
             return set()
@@ -207,7 +208,7 @@ class _Search:
         return set(rows.fetchall())
 
     def _passing(self, passages: dict[int, _Passage]) -> dict[int, _Passage]:
-        """Those of turns that pass the filters: only so many are ranked."""
+        """Returns the passages of turns that pass the filters: only so many are ranked."""
         if not self._query.is_filtered:
             return passages
         turns = self._read_turns({passage.row.turn for passage in passages.values()})
@@ -226,7 +227,7 @@ class _Search:
     def _read_passages(
         self, keys: Iterable[Key], vector: QueryVector | None
     ) -> dict[int, _Passage]:
-        """By an id as the local index has them."""
+        """Reads passages by an id as the local index has them."""
         columns = list(zip(*keys, strict=True)) or [(), (), ()]
         rows = self._connection.execute(
             "SELECT * FROM read_passages(%s, %s, %s::smallint[], %s::halfvec)",
@@ -243,7 +244,7 @@ class _Search:
         return passages
 
     def _read_turns(self, ids: Iterable[int]) -> dict[int, TurnRow]:
-        """Those that pass the filters."""
+        """Reads the turns that pass the filters."""
         query, ids = self._query, list(ids)
         rows = self._connection.execute(
             "SELECT * FROM read_turns(%s, %s)", ([self._project_of[i] for i in ids], ids)
@@ -270,7 +271,7 @@ class _Search:
 
 
 def _ids(keys: Iterable[Key]) -> set[int]:
-    """As the local index has them."""
+    """Returns ids as the local index has them."""
     return {turn << PASSAGE_BITS | number for _, turn, number in keys}
 
 

@@ -63,7 +63,8 @@ def migrate_database(url: str, seconds: float = START_SECONDS) -> list[str]:
 
 
 def application() -> Starlette:
-    """For uvicorn and other ASGI servers: `claude_mem.team.server.serve:application` (a factory).
+    """Makes the app for uvicorn and other ASGI servers: `claude_mem.team.server.serve:application`
+    (a factory).
 
     Reads CLAUDE_MEM_TEAM_DATABASE_URL.
     """

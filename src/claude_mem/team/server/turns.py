@@ -40,7 +40,7 @@ class _Stored:
 
 @dataclass(frozen=True, slots=True)
 class PreparedTurn:
-    """With what takes the processor long, and is done before the transaction begins."""
+    """A turn with what takes the processor long, and is done before the transaction begins."""
 
     turn: ReceivedTurn
     vectors: tuple[str, ...]
@@ -251,7 +251,7 @@ def _save_sessions(
     project: TeamProject,
     turns: Sequence[ReceivedTurn],
 ) -> dict[str, int]:
-    """Their ids by uid. Of two versions of a session the later one is kept."""
+    """Saves sessions; returns their ids by uid. Of two versions the later one is kept."""
     newest: dict[str, ReceivedTurn] = {}
     for turn in sorted(turns, key=lambda turn: turn.version):
         newest[turn.session_uid] = turn

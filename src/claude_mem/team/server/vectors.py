@@ -33,5 +33,5 @@ class PgVectors:
         return Similarities(np.array(ids, np.int64), cosines)
 
     def keys(self, ids: Iterable[int]) -> set[Key]:
-        """Of passages that were near."""
+        """Returns the keys of passages that were near."""
         return {self._keys[i] for i in ids}

@@ -181,7 +181,8 @@ def find_titles(
 
 
 def subject_of(evidence: TurnEvidence) -> str:
-    """To put before a title that does not say what it is about; empty if nothing has a name."""
+    """Returns a subject to put before a title that does not say what it is about; empty if nothing
+    has a name."""
     for subject in evidence.subjects:
         if scope := _SCOPE.match(subject):
             return scope[1]
@@ -196,7 +197,7 @@ def subject_of(evidence: TurnEvidence) -> str:
 
 
 def _is_subject(name: str) -> bool:
-    """Not a word of every program, such as EOF or string."""
+    """Whether the name is a subject, and not a word of every program, such as EOF or string."""
     return len(name) > 3 and name != name.upper() and is_anchored(f"`{name}`")
 
 
@@ -263,7 +264,7 @@ def _may_have_title(passage: Candidate) -> bool:
 
 
 def _is_fragment(passage: MessagePassage) -> bool:
-    """Code, or a row of several cells; a row of two says something of its first."""
+    """Whether a passage is code, or a row of several cells; one of two tells of its first."""
     return passage.kind == "code" or (passage.kind == "row" and "; " in passage.text)
 
 
@@ -315,7 +316,7 @@ def _cut_clauses(sentence: str) -> Iterator[tuple[str, Cut]]:
 
 
 def _parts(sentence: str) -> list[str]:
-    """Its clauses; code is not cut."""
+    """Splits a sentence into its clauses; code is not cut."""
     starts, ends = [0], []
     for end in _SENTENCE_CLAUSE_END.finditer(sentence):
         if sentence.count("`", 0, end.start()) % 2 == 0:
@@ -381,7 +382,7 @@ def _clauses(
 
 
 def _starts(whole: str) -> Iterator[str]:
-    """Of a long heading: its start up to where more is said of it."""
+    """Gives the start of a long heading, up to where more is said of it."""
     if count_words(whole) <= MOST_WORDS:
         return
     for end in _PHRASE_END.finditer(whole):

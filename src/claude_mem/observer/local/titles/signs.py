@@ -342,7 +342,7 @@ def _is_printed(title: str) -> bool:
 
 
 def without_label(title: str) -> str:
-    """Without the number of a list, and without "Suggested fix:" before the statement itself."""
+    """Removes the number of a list, and "Suggested fix:" before the statement itself."""
     if number := _LIST_NUMBER.match(title):
         title = title[number.end() :]
     has_mark = ":" in title or "-" in title or not title.isascii()

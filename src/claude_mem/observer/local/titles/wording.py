@@ -176,7 +176,7 @@ def from_sentence(sentence: str, min_words: int = MIN_WORDS) -> str:
 
 
 def without_lead(text: str) -> str:
-    """Without "Done." or "Root cause:" before the sentence itself, and without "I have"."""
+    """Removes "Done." or "Root cause:" before the sentence itself, and "I have"."""
     text = without_opening(text)
     for prefix in (_ABOUT_A_FILE, _LABEL, _LEAD):
         if (match := prefix.match(text)) and match.end() < len(text):
@@ -223,7 +223,7 @@ def from_request(text: str) -> str:
 
 
 def from_rule(text: str) -> str:
-    """As the user typed it, without "yes and" before it; of a long one its first clauses."""
+    """Returns the rule as typed, without "yes and" before it; of a long one its first clauses."""
     if nod := _NOD.match(text):
         text = text[nod.end() :]
     return text if len(text) <= LONGEST_RULE else clause_of(text, LONGEST_CUT_RULE) or text
@@ -264,7 +264,8 @@ def of_changed_files(files: Collection[FileWork]) -> str:
 
 
 def of_created_files(files: Collection[FileWork]) -> str:
-    """Empty if one of them existed: that it was changed says nothing."""
+    """Tells of the files that were created; empty if one of them existed: that it was changed says
+    nothing."""
     return of_changed_files(files) if all(work.created for work in files) else ""
 
 
@@ -385,7 +386,7 @@ _BRANCH_SEPARATOR = re.compile(r"[\W_]+")
 
 
 def topics_of(turn: Turn, evidence: TurnEvidence, title: str) -> tuple[Topic, ...]:
-    """At most why and where; empty where nothing is known that the title does not say."""
+    """Tells at most why and where; empty where nothing is known that the title does not say."""
     known = content_words(title)
     reasons = _reasons(turn, evidence, title)
     reason = next((topic for topic in reasons if _is_new(topic, known)), None)
@@ -399,7 +400,7 @@ def topics_of(turn: Turn, evidence: TurnEvidence, title: str) -> tuple[Topic, ..
 
 
 def asked_title(request: UserRequest) -> str:
-    """For a turn of which nothing else is clear alone: a request that says what it is about."""
+    """Returns, where nothing else is clear alone, a request that says what it is about."""
     line = request.text.strip().partition("\n")[0][:READ_REQUEST]
     if line.startswith(_PASTED):
         return ""
@@ -452,7 +453,7 @@ def _topic(kind: TopicKind, text: str) -> Topic:
 
 
 def _files_of(evidence: TurnEvidence) -> list[str]:
-    """Those with the most edits, else those that were read."""
+    """Returns the files with the most edits, else those that were read."""
     edited = [work.path for work in by_weight(evidence.files.values())]
     paths = [path for path in edited or evidence.files_read if not _OF_CLIENT.search(path)]
     return list(dict.fromkeys(map(file_name, paths[:MOST_NAMES])))
@@ -478,7 +479,7 @@ def _tells(name: str, title: str) -> bool:
 
 
 def _request_in(request: UserRequest) -> str:
-    """Its first question, else its first sentence, that can be understood alone."""
+    """Returns the first question, else the first sentence, that can be understood alone."""
     line, _, rest = request.text.strip().partition("\n")
     if line.rstrip().endswith(COLONS):
         line = f"{line} {_LIST_MARK.sub('', rest.strip()).partition(chr(10))[0]}"

@@ -45,7 +45,7 @@ Refuse = Callable[[str, str], None]
 
 
 def _create_indexes(connection: sqlite3.Connection) -> None:
-    """In our copy, so that finding a session's rows needs no scan."""
+    """Creates indexes in our copy, so that finding a session's rows needs no scan."""
     for table, names in (
         (_OBSERVATIONS, _MEMORY_ID),
         (_SUMMARIES, _MEMORY_ID),
@@ -148,7 +148,7 @@ class _Reader:
         return [self._stripped(dict(row)) for row in self._connection.execute(select, values)]
 
     def _stripped(self, row: Values) -> Values:
-        """Without private text; as JSON, so that an unclosed tag ends with its column."""
+        """Removes private text; as JSON, so that an unclosed tag ends with its column."""
         texts = {name: as_text(value) for name, value in row.items() if is_text(value)}
         raw = json.dumps(texts).encode()
         clean = strip_private(raw)

@@ -70,7 +70,7 @@ class TurnBuilder:
         return self._turns.setdefault(number, LegacyTurn(number, ms))
 
     def turn_of_summary(self, number: int | None, ms: int) -> LegacyTurn:
-        """Without prompts and numbers, each summary makes a turn of its own."""
+        """Returns a summary's turn; without prompts and numbers, each makes one of its own."""
         if number is None and not self._has_prompts:
             number = self._next_number()
         return self.turn_of_observation(number, ms)

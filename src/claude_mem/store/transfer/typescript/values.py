@@ -13,7 +13,7 @@ LARGEST_TITLE = 80
 
 
 def time_of(row: Mapping[str, Any], name: str) -> int | None:
-    """In milliseconds, from an epoch in any unit or from a date."""
+    """Returns a time in milliseconds, from an epoch in any unit or from a date."""
     for value in (row.get(f"{name}_epoch"), row.get(name)):
         ms = _epoch(value) if isinstance(value, int | float) else _date(value)
         if ms is not None:
@@ -63,7 +63,7 @@ def as_text(value: object) -> str:
 
 
 def as_list(value: object, separator: str) -> list[object]:
-    """Of a JSON list, else of text with one item per line or with separators."""
+    """Reads a JSON list, else text with one item per line or with separators."""
     if not isinstance(value, str | bytes) or not value.strip():
         return []
     text = as_text(value)

@@ -170,7 +170,7 @@ def _ordinals(connection: sqlite3.Connection, turn_id: int) -> set[int]:
 
 
 def _memory_session(connection: sqlite3.Connection, session: LegacySession, session_id: int) -> str:
-    """Its own id, unless a different session has it here."""
+    """Returns the memory session id of the session, unless a different session has it here."""
     duplicate = connection.execute(
         "SELECT 1 FROM sdk_sessions WHERE memory_session_id = ? AND id <> ?",
         (session.memory_session_id, session_id),
