@@ -52,6 +52,8 @@ NOT_PASSED = {
     "GCONV_PATH": "/repository", "OPENSSL_CONF": "/x", "MALLOC_TRACE": "/x", "TOKEN": "secret",
     "name": "x", "status": "x", "tries": "x", "IFS": "EPX", "A": "x\nexport HOME=/x\n",
     "B": "export TZ='", "C": "'\nexport -n TZ\nunset 1\n\n*",
+    "BASH_FUNC_command%%": "() { echo not JSON; }",
+    **{f"LONG{number}": "x\n" + "y" * 120_000 for number in range(8)},
 }  # fmt: skip
 PASSED = {
     "HOME": "/home/dev", "CLAUDE_PROJECT_DIR": "/work/a b\n'c\"", "COPILOT_CLI": "",

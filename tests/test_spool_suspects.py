@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from claude_mem.config import Layout
 from claude_mem.hook import spooling as hook_spool
 from claude_mem.intake import rejected_events
 from claude_mem.intake.crash_mark import CrashMark
+from claude_mem.intake.event_reader import EventHeader, EventReader
 from claude_mem.intake.spool import Intake
 from claude_mem.redaction import Redactor
+from claude_mem.types import Event, Json
 from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until
 from tests.payloads import as_bytes, prompt, stop, tool
@@ -151,6 +154,26 @@ def test_a_fifo_and_a_huge_file_in_the_spool_are_rejected_without_waiting(story:
     assert (counts.rejected, counts.stored) == (2, 1)
     sizes = [path.stat().st_size for path in rejected_events.rejected(story.layout)]
     assert len(sizes) == 2 and max(sizes) < 200
+
+
+class Defective(EventReader):
+    """Fails on one prompt with an error that nobody expects."""
+
+    def read(self, header: EventHeader, payload: Mapping[str, Json]) -> Event:
+        if payload.get("prompt") == "Break":
+            raise TypeError("unexpected shape")
+        return super().read(header, payload)
+
+
+def test_an_event_on_which_the_reader_fails_in_any_way_is_rejected_alone(story: Story) -> None:
+    for number, text in enumerate(("Break", "Light the lamp", "Paint the pier")):
+        head = hook_spool.header(b"claude", b"UserPromptSubmit", number + 1, b"/x")
+        payload = as_bytes(prompt(text, prompt_id=f"p{number}"))
+        hook_spool.put(os.fsencode(story.layout.root), head, payload)
+    reader = Defective(story.reader.redactor, story.reader.projects)
+    counts = Intake(story.layout, story.store, reader).drain()
+    assert (counts.rejected, counts.stored) == (1, 2)
+    assert not list(story.layout.spool.glob("*.event"))
 
 
 # Bounded leftovers

@@ -31,12 +31,18 @@ _ENVIRONMENT = """\
 set -f
 IFS='
 '
+unset -f command
 for name in $(export -p); do
+  case $name in
+    'export '*) name=${{name#export }} ;;
+    'declare -x '*) name=${{name#declare -x }} ;;
+    'typeset -x '*) name=${{name#typeset -x }} ;;
+    *) continue ;; # a line of a value, which may be long
+  esac
   name=${{name%%=*}}
-  name=${{name##* }}
   case $name in
     {passed}) ;;
-    '' | [0-9]* | *[!A-Za-z0-9_]*) ;; # a line of a value
+    '' | [0-9]* | *[!A-Za-z0-9_]*) ;;
     *) command unset "$name" ;;
   esac
 done 2>/dev/null

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import logging
 import os
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -284,6 +285,11 @@ class Intake:
                         log.warning("cannot read %s: %s", path.name, error)
                     else:
                         self._set_aside(path, error)
+                except Exception as error:
+                    if isinstance(error, sqlite3.Error) or is_of_file(error):
+                        raise  # it is the database, in which projects are looked up
+                    log.exception("cannot read %s", path.name)
+                    self._reject(path, error, counts)
                 else:
                     processed.append(path)
                     batch += ((path, event) for event in events)

@@ -282,9 +282,6 @@ class Worker:
             try:
                 await self._run_once()
                 pause = self._pause()
-                if self._has_newer_hook() and outdated():
-                    log.info("a newer version is installed: this worker ends")
-                    return
             except Exception as error:
                 if is_damage(error):
                     raise  # the process repairs the file
@@ -295,6 +292,9 @@ class Worker:
                 pause = RETRY_SECONDS
             else:
                 self.obstacle = ""
+            if self._has_newer_hook() and outdated():
+                log.info("a newer version is installed: this worker ends")
+                return
             await sleep_until_set(self._wake, pause)
 
     def _require_tables(self, error: Exception) -> None:
