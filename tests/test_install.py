@@ -283,3 +283,12 @@ def test_without_claude_code_the_way_on_is_told(home: Home) -> None:
     done = home.command("install")
     assert done.returncode == 1
     assert "claude-mem install --scope user" in done.stderr
+
+
+def test_install_starts_a_running_worker_anew_since_its_code_may_have_changed(home: Home) -> None:
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    home.start_worker()
+    before = home.worker_pid()
+    done = home.command("install", "--scope", "user", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert home.worker_pid() not in (None, before)

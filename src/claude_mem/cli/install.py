@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from claude_mem import __version__
 from claude_mem.agents import CLAUDE, installable_agents
 from claude_mem.agents.agent import Agent, AgentEvent
 from claude_mem.cli.other_agents import (
@@ -163,6 +164,9 @@ def _start_memory(layout: Layout) -> None:
     layout.create()
     record_environment(layout, os.environ)
     write_launcher(layout)
+    running = client.running_worker(layout)
+    if running is not None and running.get("version") == __version__:
+        client.stop(layout)  # it may run an earlier state of the same version
     client.start(layout, os.environ)
 
 
