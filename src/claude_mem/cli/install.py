@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 
-from claude_mem import __version__
 from claude_mem.agents import CLAUDE, installable_agents
 from claude_mem.agents.agent import Agent, AgentEvent
 from claude_mem.cli.other_agents import (
@@ -164,10 +163,10 @@ def _start_memory(layout: Layout) -> None:
     layout.create()
     record_environment(layout, os.environ)
     write_launcher(layout)
-    running = client.running_worker(layout)
-    if running is not None and running.get("version") == __version__:
-        client.stop(layout)  # it may run an earlier state of the same version
-    client.start(layout, os.environ)
+    _, is_new = client.start(layout, os.environ)
+    if not is_new:  # it may run an earlier state of the same version
+        client.stop(layout)
+        client.start(layout, os.environ)
 
 
 def _includes_claude(settings: Settings, agents: tuple[str, ...]) -> bool:
