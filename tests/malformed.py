@@ -119,6 +119,8 @@ MALFORMED = [
     Malformed("only a type", "<observation><type>bugfix</type></observation>", ("bugfix",)),
     Malformed("only concepts", "<observation><concepts><concept>gotcha</concept></concepts>"
               "</observation>", ("gotcha",)),
+    Malformed("the fence of the request", "<record>\n<type>bugfix</type>\n<title>Pump</title>"
+              "<narrative>It leaks.\n</record>", ("Pump", "It leaks.")),
     Malformed("only files", "<observation><files_modified><file>lamp.c</file></files_modified>"
               "</observation>", ("lamp.c",)),
     Malformed("a summary of files", "<summary><files_read><file>lamp.h</file></files_read>"

@@ -215,3 +215,9 @@ def test_what_does_not_fit_its_field_moves_and_what_fits_nowhere_is_listed(
     assert bool(parsed.unplaced) is is_unplaced
     if not is_unplaced:
         assert set(WORD.findall(memory_of(parsed))) == set(WORD.findall(text))
+
+
+def test_the_fence_of_the_request_is_no_text_of_a_reply() -> None:
+    parsed = parse_reply("<record>\n<title>Pump</title><narrative>It leaks.\n</record>\n")
+    assert [o.narrative for o in parsed.observations] == ["It leaks."]
+    assert not parsed.unplaced

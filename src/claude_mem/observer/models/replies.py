@@ -32,7 +32,7 @@ _ALIASES = {"text": "narrative", "description": "narrative", "next-steps": "next
             "file_modified": "files_modified", "pr": "pull_request"}  # fmt: skip
 _BLOCKS = ("observation", "summary")
 _EMPTY = ("skip_summary", "no_observation", "no_observations")
-_WRAPPERS = ("observations", "summaries", "response", "memory")
+_WRAPPERS = ("observations", "summaries", "response", "memory", "record")
 TAG_NAMES = frozenset(
     (*_BLOCKS, *_EMPTY, *_WRAPPERS, *_OBSERVATION_FIELDS, *_SUMMARY_FIELDS, *_ITEMS, "file",
      *_ALIASES)
