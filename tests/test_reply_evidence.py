@@ -100,6 +100,14 @@ def test_a_sentence_whose_names_are_in_the_turn_stays(sentence: str) -> None:
     assert observation(f"<title>T</title><narrative>{text}</narrative>").narrative == text
 
 
+def test_values_that_the_form_offers_together_are_no_concepts() -> None:
+    made = observation(
+        "<title>T</title><concepts><concept>gotcha | pattern</concept><concept>how-it-works"
+        "</concept><concept>gotcha | pattern | trade-off</concept></concepts>"
+    )
+    assert made.concepts == ("how-it-works",)
+
+
 def test_files_that_the_turn_did_not_touch_are_not_listed() -> None:
     made = observation(
         "<title>T</title><files_modified><file>pier/light.py</file><file>pier/siren.py</file>"

@@ -30,6 +30,7 @@ _PATH = re.compile(
 _PLACE = re.compile(
     r"(?::\d{1,9}){1,3}(?:-\d{1,9})?$|#L\d{1,9}(?:-L?\d{1,9})?$"
 )  # of a line in a file
+_CHOICE = "|"  # between the values that the form offers
 _CALL = re.compile(r"\([^()]*\)$")
 _PLACEHOLDER = re.compile(r">([^<>]+)<")
 
@@ -146,7 +147,9 @@ class _Check:
         return tuple(kept for text in texts if (kept := self.text(text)))
 
     def names(self, texts: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(text for text in texts if not self._drops(is_placeholder(text), text))
+        return tuple(
+            text for text in texts if not self._drops(_is_echo(text) or _CHOICE in text, text)
+        )
 
     def files(self, paths: tuple[str, ...], is_known: Callable[[str], bool]) -> tuple[str, ...]:
         return tuple(path for path in paths if not self._drops(not is_known(path), path))
