@@ -56,7 +56,7 @@ NOT_PASSED = {
     **{f"LONG{number}": "x\n" + "y" * 120_000 for number in range(8)},
 }  # fmt: skip
 PASSED = {
-    "HOME": "/home/dev", "CLAUDE_PROJECT_DIR": "/work/a b\n'c\"", "COPILOT_CLI": "",
+    "HOME": "/home/dev", "CLAUDE_PROJECT_DIR": "/srv/a b\n'c\"", "COPILOT_CLI": "",
     "CLAUDE_MEM_RAW_DAYS": "7", "LC_ALL": "C.UTF-8", "https_proxy": "http://127.0.0.1:9",
 }  # fmt: skip
 SHELLS = [[path] for shell in ("dash", "bash", "busybox") if (path := shutil.which(shell))]
